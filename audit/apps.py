@@ -1,0 +1,10 @@
+"""Tell Django about the room."""
+
+from django.apps import AppConfig
+
+
+class AuditConfig(AppConfig):
+    """The room as Django sees it."""
+
+    name = "audit"
+    default_auto_field = "django.db.models.BigAutoField"

@@ -1,0 +1,1 @@
+"""The operator's pages, where rooms meet. Owns no model."""

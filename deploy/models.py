@@ -1,0 +1,161 @@
+"""Revision, StoredTables, Observation, Rollout, RolloutStep, HostOutcome and the fence of a subnet."""
+
+from django.db import models
+
+from inventory.models import ManagerHost, Subnet
+from people.public_id import new_public_id
+
+
+class Revision(models.Model):
+    """An immutable partition table with the exact bytes that render it. It is current once a rollout proves it."""
+
+    subnet = models.ForeignKey(Subnet, on_delete=models.PROTECT, related_name="revisions")
+    public_id = models.CharField(max_length=12, unique=True, default=new_public_id, editable=False)
+    number = models.PositiveIntegerField()
+    parent = models.ForeignKey("self", on_delete=models.PROTECT, null=True, related_name="children")
+    table = models.JSONField()  # PartitionTable.to_json()
+    data = models.BinaryField()  # the rendered file, byte for byte
+    digest = models.CharField(max_length=64)  # SHA-256 of `data`
+    table_digest = models.CharField(max_length=64)
+    author_key = models.CharField(max_length=80)
+    author_name = models.CharField(max_length=150)
+    reason = models.TextField(blank=True)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["subnet", "number"], name="revision_number")]
+
+    def __str__(self) -> str:
+        return f"revision {self.number}"
+
+
+class Fence(models.Model):
+    """One row a subnet: which revision is current, which rollout runs, and the newest fencing generation.
+
+    Changed only by compare-and-swap, so two workers can never both hold it.
+    """
+
+    subnet = models.OneToOneField(Subnet, on_delete=models.PROTECT, related_name="fence")
+    current = models.ForeignKey(Revision, on_delete=models.PROTECT, related_name="+")
+    rollout = models.ForeignKey("Rollout", on_delete=models.PROTECT, null=True, related_name="+")
+    generation = models.PositiveBigIntegerField(default=0)
+
+    def __str__(self) -> str:
+        return f"fence of {self.subnet} at generation {self.generation}"
+
+
+class StoredTables(models.Model):
+    """P_Key tables as the reader sent them (JSON lines, zlib), stored once by content."""
+
+    digest = models.CharField(max_length=64, unique=True)  # SHA-256 of the uncompressed bytes
+    data = models.BinaryField()
+    ports = models.PositiveIntegerField()
+
+    def __str__(self) -> str:
+        return f"tables of {self.ports} ports"
+
+
+class Observation(models.Model):
+    """One look at the managers and the fabric: what stands in each file, who is SM, what each port holds."""
+
+    class State(models.TextChoices):
+        REQUESTED = "REQUESTED", "requested"
+        READING = "READING", "reading"
+        DONE = "DONE", "done"
+        FAILED = "FAILED", "failed"
+
+    subnet = models.ForeignKey(Subnet, on_delete=models.PROTECT, related_name="observations")
+    public_id = models.CharField(max_length=12, unique=True, default=new_public_id, editable=False)
+    state = models.CharField(max_length=10, choices=State, default=State.REQUESTED)
+    why = models.CharField(max_length=20)  # plan | proof | scan
+    requested_at = models.DateTimeField()
+    read_at = models.DateTimeField(null=True)  # when the reader began
+    finished_at = models.DateTimeField(null=True)
+    tables = models.ForeignKey(StoredTables, on_delete=models.PROTECT, null=True, related_name="+")
+    # [{"host", "digest", "revision": number|null, "role", "error": sentence|null}], one a manager host
+    managers = models.JSONField(default=list)
+    census = models.JSONField(default=list)  # [{"guid", "lid", "state", "priority", "registered", "leaf", "leaf_port"}]
+    failure = models.TextField(blank=True)  # a sentence: what, where, what to do
+
+    class Meta:
+        indexes = [models.Index(fields=["subnet", "-id"], name="observation_newest")]
+
+    def __str__(self) -> str:
+        return f"observation of {self.subnet} ({self.state})"
+
+
+class Rollout(models.Model):
+    """One run that makes a revision true. Its story is in its steps, its end in `state` and `cause`."""
+
+    class State(models.TextChoices):
+        QUEUED = "QUEUED", "queued"
+        STAGING = "STAGING", "staging"
+        PLACING = "PLACING", "placing"
+        RELOADING = "RELOADING", "reloading"
+        READING_BACK = "READING_BACK", "reading back"
+        RESTORING = "RESTORING", "restoring"
+        PROVEN = "PROVEN", "proven"
+        REFUSED = "REFUSED", "refused"
+        CANCELLED = "CANCELLED", "cancelled"
+        RESTORED = "RESTORED", "restored"
+        UNPROVEN = "UNPROVEN", "unproven"
+        DEGRADED = "DEGRADED", "degraded"
+        STUCK = "STUCK", "stuck"
+
+    subnet = models.ForeignKey(Subnet, on_delete=models.PROTECT, related_name="rollouts")
+    public_id = models.CharField(max_length=12, unique=True, default=new_public_id, editable=False)
+    revision = models.ForeignKey(Revision, on_delete=models.PROTECT, related_name="rollouts")
+    parent = models.ForeignKey(Revision, on_delete=models.PROTECT, related_name="+")
+    before = models.ForeignKey(Observation, on_delete=models.PROTECT, related_name="+")  # tables to compare with
+    after = models.ForeignKey(Observation, on_delete=models.PROTECT, null=True, related_name="+")  # the proof
+    state = models.CharField(max_length=12, choices=State, default=State.QUEUED)
+    generation = models.PositiveBigIntegerField(null=True)
+    started_by_key = models.CharField(max_length=80)
+    started_by_name = models.CharField(max_length=150)
+    reason = models.TextField(blank=True)
+    requested_at = models.DateTimeField()  # the button
+    finished_at = models.DateTimeField(null=True)
+    cause = models.TextField(blank=True)  # why it ended as it did: what, where, what to do
+    read_back = models.JSONField(null=True)  # counts and discrepancies, see deploy/evidence.py
+    mark = models.JSONField(null=True)  # what `reload` returned; the barrier takes it back after a crash
+    next_try_at = models.DateTimeField(null=True)  # a tick looks at UNPROVEN and DEGRADED rollouts again
+    tries = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        indexes = [models.Index(fields=["subnet", "-id"], name="rollout_newest")]
+
+    def __str__(self) -> str:
+        return f"rollout of {self.revision} ({self.state})"
+
+
+class RolloutStep(models.Model):
+    """One line of a rollout's story, as the page shows it live."""
+
+    rollout = models.ForeignKey(Rollout, on_delete=models.PROTECT, related_name="steps")
+    at = models.DateTimeField()
+    state = models.CharField(max_length=12, choices=Rollout.State)
+    host = models.CharField(max_length=40, blank=True)  # name of the manager host, if the step is of one
+    text = models.TextField()
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class HostOutcome(models.Model):
+    """How far a rollout has come on one manager host, and what was found there at the proof."""
+
+    rollout = models.ForeignKey(Rollout, on_delete=models.PROTECT, related_name="outcomes")
+    host = models.ForeignKey(ManagerHost, on_delete=models.PROTECT, related_name="+")
+    role_at_start = models.CharField(max_length=12, blank=True)  # MASTER, STANDBY, as sminfo prints it
+    role_at_proof = models.CharField(max_length=12, blank=True)
+    staged_at = models.DateTimeField(null=True)
+    placed_at = models.DateTimeField(null=True)
+    reloaded_at = models.DateTimeField(null=True)
+    digest = models.CharField(max_length=64, blank=True)  # what stands in its file at the end
+    failure = models.TextField(blank=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["rollout", "host"], name="one_outcome_per_host")]
+
+    def __str__(self) -> str:
+        return f"{self.host} in {self.rollout}"

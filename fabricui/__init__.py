@@ -1,0 +1,1 @@
+"""The wiring: settings, addresses, the Celery app, the command line. Holds no rule."""

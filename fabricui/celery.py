@@ -1,0 +1,31 @@
+"""The Celery app: which task goes to which queue, and what runs when, on one screen.
+
+Queue `rollout` and queue `observe` are served by the one account that may reach manager hosts; `housekeeping`
+reaches nothing but the database.
+"""
+
+import os
+
+from celery import Celery
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "fabricui.settings")
+
+app = Celery("fabricui")
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.conf.update(
+    task_ignore_result=True,
+    task_acks_late=True,  # a worker that dies gives its task back; every task is safe to run twice
+    worker_prefetch_multiplier=1,
+    task_default_queue="housekeeping",
+    task_routes={
+        "deploy.tasks.run_rollout": {"queue": "rollout"},
+        "deploy.tasks.observe": {"queue": "observe"},
+    },
+    broker_connection_retry_on_startup=True,
+    worker_hijack_root_logger=False,
+    beat_schedule={
+        "look again at unfinished rollouts": {"task": "deploy.tasks.tick", "schedule": 5.0},
+        "hand events to followers": {"task": "audit.tasks.follow", "schedule": 5.0},
+    },
+)
+app.autodiscover_tasks()

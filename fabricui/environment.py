@@ -1,0 +1,54 @@
+"""Typed readers of environment variables that fail loudly, with what to write instead."""
+
+import os
+from pathlib import Path
+
+
+class BadEnvironment(SystemExit):
+    """An environment variable that cannot be used; ends the program with its sentence."""
+
+
+def text(name: str, default: str) -> str:
+    """The variable, or the content of the file that `NAME_FILE` names (for secrets), or `default`."""
+    path = os.environ.get(f"{name}_FILE")
+    if path:
+        try:
+            return Path(path).read_text(encoding="utf-8").strip()
+        except OSError as error:
+            raise BadEnvironment(f"{name}_FILE={path} cannot be read: {error.strerror}.") from error
+    return os.environ.get(name, default)
+
+
+def flag(name: str, default: bool) -> bool:
+    """The variable as yes or no: 1, true, yes, on / 0, false, no, off."""
+    value = os.environ.get(name, "").strip().lower()
+    if not value:
+        return default
+    if value in {"1", "true", "yes", "on"}:
+        return True
+    if value in {"0", "false", "no", "off"}:
+        return False
+    raise BadEnvironment(f"{name}={value} is neither yes nor no. Write 1 or 0.")
+
+
+def number(name: str, default: int, *, least: int = 0) -> int:
+    """The variable as a whole number that is at least `least`."""
+    value = os.environ.get(name, "").strip()
+    if not value:
+        return default
+    if not value.isdecimal() or int(value) < least:
+        raise BadEnvironment(f"{name}={value} is not a whole number of at least {least}.")
+    return int(value)
+
+
+def choice(name: str, default: str, allowed: tuple[str, ...]) -> str:
+    """The variable as one of `allowed`."""
+    value = os.environ.get(name, default)
+    if value not in allowed:
+        raise BadEnvironment(f"{name}={value} is not one of {', '.join(allowed)}.")
+    return value
+
+
+def words(name: str, default: str) -> list[str]:
+    """The variable as a list, separated by commas."""
+    return [word.strip() for word in os.environ.get(name, default).split(",") if word.strip()]

@@ -1,0 +1,7 @@
+"""The site map of the registration door, which has its own address and only this."""
+
+from django.urls import include, path
+
+urlpatterns = [
+    path("register/v1/", include("inventory.register_urls")),
+]

@@ -1,0 +1,192 @@
+"""All settings, in one file. Every FABRICUI_ variable is described in docs/settings.md (a test sees to it)."""
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlparse
+
+from fabricui import environment
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+# --- where things lie -------------------------------------------------------------------------------------------
+DATA_DIR = Path(environment.text("FABRICUI_DATA_DIR", str(BASE_DIR / ".fabricui")))
+DEMO = environment.flag("FABRICUI_DEMO", False)  # the database belongs to a demo; `./run up` refuses it
+
+# --- security ---------------------------------------------------------------------------------------------------
+DEBUG = environment.flag("FABRICUI_DEBUG", False)
+SECRET_KEY = environment.text("FABRICUI_SECRET_KEY", "")
+if not SECRET_KEY:
+    raise environment.BadEnvironment(
+        "FABRICUI_SECRET_KEY is empty. Put 50 random characters into a file and name it in FABRICUI_SECRET_KEY_FILE "
+        "(./run does so by itself for demo and test)."
+    )
+ALLOWED_HOSTS = environment.words("FABRICUI_HOSTS", "127.0.0.1,localhost")
+CSRF_TRUSTED_ORIGINS = environment.words("FABRICUI_ORIGINS", "")
+BEHIND_TLS = environment.flag("FABRICUI_TLS", False)
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = BEHIND_TLS
+SESSION_COOKIE_AGE = 12 * 3600
+SECURE_CONTENT_TYPE_NOSNIFF = True
+X_FRAME_OPTIONS = "DENY"
+SECURE_CSP = {
+    "default-src": ["'none'"],
+    "script-src": ["'self'"],
+    "style-src": ["'self'"],
+    "img-src": ["'self'", "data:"],  # Tabler's CSS embeds its icons as data:
+    "font-src": ["'self'"],
+    "connect-src": ["'self'"],
+    "form-action": ["'self'"],
+    "base-uri": ["'none'"],
+    "frame-ancestors": ["'none'"],
+}
+
+# --- which door this process is -----------------------------------------------------------------------------------
+# The registration door has its own address and its own, much smaller site map.
+LISTENER = environment.choice("FABRICUI_LISTENER", "web", ("web", "register"))
+ROOT_URLCONF = "fabricui.urls" if LISTENER == "web" else "fabricui.register_urls"
+ASGI_APPLICATION = "fabricui.asgi.application"
+
+INSTALLED_APPS = [
+    "fabricui",
+    "console",
+    "partitions",
+    "deploy",
+    "inventory",
+    "people",
+    "audit",
+    "allauth",
+    "allauth.account",
+    "rules",
+    "knox",
+    "rest_framework",
+    "django_htmx",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.middleware.csp.ContentSecurityPolicyMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "audit.request_id.RequestIdMiddleware",
+]
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "fabricui.page.context",
+            ],
+        },
+    },
+]
+AUTH_USER_MODEL = "people.User"
+AUTHENTICATION_BACKENDS = [
+    "rules.permissions.ObjectPermissionBackend",
+    "allauth.account.auth_backends.AuthenticationBackend",
+]
+LOGIN_URL = "account_login"
+LOGIN_REDIRECT_URL = "/"
+ACCOUNT_ADAPTER = "people.adapter.ClosedAdapter"  # accounts are made by an operator, never by signing up
+ACCOUNT_LOGIN_METHODS = {"username"}
+ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*", "password2*"]
+ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_RATE_LIMITS = {"login": "30/m/ip", "login_failed": "10/m/ip,5/5m/key"}
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+KNOX_TOKEN_MODEL = "people.Token"
+REST_KNOX = {"TOKEN_PREFIX": "fui_"}
+REST_FRAMEWORK = {
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_AUTHENTICATION_CLASSES": ["knox.auth.TokenAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+}
+
+# --- database -----------------------------------------------------------------------------------------------------
+
+
+def _database(url: str) -> dict[str, Any]:
+    """The database that `url` names; SQLite with the options under which concurrent writers never fail."""
+    parts = urlparse(url)
+    if parts.scheme == "sqlite":
+        return {
+            "ENGINE": "django.db.backends.sqlite3",
+            "NAME": parts.path,
+            "OPTIONS": {
+                "transaction_mode": "IMMEDIATE",
+                "timeout": 20,
+                "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+            },
+        }
+    if parts.scheme in {"postgres", "postgresql"}:
+        return {
+            "ENGINE": "django.db.backends.postgresql",
+            "NAME": parts.path.lstrip("/"),
+            "USER": parts.username or "",
+            "PASSWORD": parts.password or "",
+            "HOST": parts.hostname or "",
+            "PORT": str(parts.port or ""),
+            "CONN_MAX_AGE": 60,
+        }
+    raise environment.BadEnvironment(f"DATABASE_URL={url} is neither sqlite:///path nor postgresql://…")
+
+
+DATABASES = {"default": _database(environment.text("DATABASE_URL", f"sqlite://{DATA_DIR / 'fabricui.sqlite3'}"))}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# --- broker, cache -------------------------------------------------------------------------------------------------
+# redis-py says unix:///path, Celery says redis+socket:///path: both are derived from the one setting.
+REDIS_URL = environment.text("REDIS_URL", "")
+CELERY_BROKER_URL = REDIS_URL.replace("unix://", "redis+socket://", 1) if REDIS_URL else "memory://"
+CACHES: dict[str, dict[str, Any]] = {
+    "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}
+    if REDIS_URL
+    else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
+}
+
+# --- managers and the fabric ----------------------------------------------------------------------------------------
+# Only the rollout worker's account can read this key; the web process is not given it.
+MANAGER_KEY_FILE = environment.text("FABRICUI_MANAGER_KEY_FILE", "")
+READ_SMPS_PER_S = environment.number("FABRICUI_READ_SMPS_PER_S", 0)  # 0: unpaced; the pace of routine scans is theirs
+PROOF_DEADLINE_S = environment.number("FABRICUI_PROOF_DEADLINE_S", 60, least=5)
+OBSERVATION_FRESH_S = environment.number("FABRICUI_OBSERVATION_FRESH_S", 300, least=10)
+
+# --- registration ---------------------------------------------------------------------------------------------------
+MANAGEMENT_NETWORKS = environment.words("FABRICUI_MANAGEMENT_NETWORKS", "127.0.0.0/8,::1/128")
+REGISTRATION_TRUST = environment.choice("FABRICUI_REGISTRATION_TRUST", "person", ("person", "enrolled"))
+
+# --- language, time, files ----------------------------------------------------------------------------------------------
+LANGUAGE_CODE = "en"
+USE_I18N = True
+USE_TZ = True
+TIME_ZONE = "UTC"
+STATIC_URL = "/static/"
+STATIC_ROOT = DATA_DIR / "staticfiles"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+WHITENOISE_USE_FINDERS = True
+FORM_RENDERER = "django.forms.renderers.DjangoTemplates"
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["stderr"], "level": environment.text("FABRICUI_LOG_LEVEL", "INFO")},
+}

@@ -1,0 +1,156 @@
+"""Subnet, ManagerHost, Server, HCA, Port, and what registration needs to remember."""
+
+from django.db import models
+
+from inventory.fields import GUIDField
+from people.models import Tenant
+from people.public_id import new_public_id
+
+
+class Subnet(models.Model):
+    """Ports and links under one master SM, and how far FabricUI may go there."""
+
+    class Mode(models.TextChoices):
+        OBSERVE = "OBSERVE", "observe"  # everything but plans that are placed
+        PROPOSE = "PROPOSE", "propose"  # plans and revisions, nothing placed
+        WRITE = "WRITE", "write"
+
+    public_id = models.CharField(max_length=12, unique=True, default=new_public_id, editable=False)
+    name = models.SlugField(max_length=40, unique=True)  # stands in the header of partitions.conf
+    mode = models.CharField(max_length=10, choices=Mode, default=Mode.OBSERVE)
+    frozen_at = models.DateTimeField(null=True)
+    frozen_reason = models.TextField(blank=True)
+    qualification = models.JSONField(null=True)  # the report that `write` needs
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ManagerHost(models.Model):
+    """A machine that runs one SM of the subnet. Paths on it are its own business (host.env)."""
+
+    subnet = models.ForeignKey(Subnet, on_delete=models.PROTECT, related_name="manager_hosts")
+    public_id = models.CharField(max_length=12, unique=True, default=new_public_id, editable=False)
+    name = models.SlugField(max_length=40)
+    address = models.CharField(max_length=255)
+    ssh_port = models.PositiveIntegerField(default=22)
+    ssh_user = models.CharField(max_length=64)
+    host_key = models.CharField(max_length=200)  # "ssh-ed25519 AAAA…", pinned at enrolment, never auto-added
+    port_guid = GUIDField()  # the port its OpenSM is bound to
+    wrapper_digest = models.CharField(max_length=64)  # SHA-256 of the installed wrapper
+    reader_digest = models.CharField(max_length=64)  # SHA-256 of the installed table reader
+    enrolled_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["subnet", "name"], name="manager_host_name"),
+            models.UniqueConstraint(fields=["subnet", "port_guid"], name="manager_host_port"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Server(models.Model):
+    """A machine that reports itself. What it says is a claim; the fabric decides."""
+
+    subnet = models.ForeignKey(Subnet, on_delete=models.PROTECT, related_name="servers")
+    public_id = models.CharField(max_length=12, unique=True, default=new_public_id, editable=False)
+    hostname = models.CharField(max_length=255)
+    boot_id = models.CharField(max_length=64, blank=True)
+    registered_at = models.DateTimeField(auto_now_add=True)
+    reported_at = models.DateTimeField(null=True)  # the last report, changed or not
+    report = models.JSONField(null=True)  # the last report that changed anything, as it came
+    report_digest = models.CharField(max_length=64, blank=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["subnet", "hostname"], name="server_hostname")]
+
+    def __str__(self) -> str:
+        return self.hostname
+
+
+class HCA(models.Model):
+    """One host channel adapter of a server, known by its node GUID."""
+
+    server = models.ForeignKey(Server, on_delete=models.CASCADE, related_name="hcas")
+    node_guid = GUIDField(unique=True)
+    system_image_guid = GUIDField(null=True)
+    device = models.CharField(max_length=64)  # mlx5_0; a name the host may change at will
+
+    def __str__(self) -> str:
+        return f"{self.device} ({self.node_guid})"
+
+
+class Port(models.Model):
+    """An end port, known by its port GUID. It may have no HCA row: seen on the fabric, or named in a file."""
+
+    class LinkLayer(models.TextChoices):
+        INFINIBAND = "INFINIBAND", "InfiniBand"
+        ETHERNET = "ETHERNET", "Ethernet"
+
+    subnet = models.ForeignKey(Subnet, on_delete=models.PROTECT, related_name="ports")
+    hca = models.ForeignKey(HCA, on_delete=models.SET_NULL, null=True, related_name="ports")
+    guid = GUIDField(unique=True)
+    number = models.PositiveSmallIntegerField(default=1)
+    link_layer = models.CharField(max_length=10, choices=LinkLayer, default=LinkLayer.INFINIBAND)
+    state = models.CharField(max_length=20, blank=True)  # as reported: ACTIVE, INIT, DOWN …
+    phys_state = models.CharField(max_length=20, blank=True)
+    rate_text = models.CharField(max_length=60, blank=True)
+    rate_gbps = models.FloatField(null=True)
+    lid = models.PositiveIntegerField(null=True)
+    confirmed_at = models.DateTimeField(null=True)  # None: *unconfirmed*, cannot be staged
+    confirmed_how = models.CharField(max_length=20, blank=True)  # person | enrolled | witnessed
+    seen_at = models.DateTimeField(null=True)  # last seen on the fabric by our own reading
+    # Whose partitions it was last proven in: until break-before-make exists, no other tenant's may take it.
+    former_tenant = models.ForeignKey(Tenant, on_delete=models.SET_NULL, null=True, related_name="+")
+
+    def __str__(self) -> str:
+        return str(self.guid)
+
+
+class PortConflict(models.Model):
+    """Two servers claim one port GUID; a person decides. Nothing moves until then."""
+
+    port = models.ForeignKey(Port, on_delete=models.CASCADE, related_name="conflicts")
+    claimed_by = models.ForeignKey(Server, on_delete=models.CASCADE, related_name="+")
+    claim = models.JSONField()
+    opened_at = models.DateTimeField(auto_now_add=True)
+    closed_at = models.DateTimeField(null=True)
+    decision = models.CharField(max_length=20, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["port", "claimed_by"], condition=models.Q(closed_at=None), name="one_open_conflict"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.claimed_by} claims {self.port}"
+
+
+class EnrolmentToken(models.Model):
+    """Lets servers exchange it for a credential of their own; stored hashed, shown once."""
+
+    subnet = models.ForeignKey(Subnet, on_delete=models.CASCADE, related_name="enrolment_tokens")
+    name = models.CharField(max_length=60)
+    digest = models.CharField(max_length=64, unique=True)
+    uses_left = models.PositiveIntegerField(default=1)
+    expires_at = models.DateTimeField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ServerCredential(models.Model):
+    """A server's own narrow credential: it may report itself and nothing else."""
+
+    server = models.ForeignKey(Server, on_delete=models.CASCADE, related_name="credentials")
+    digest = models.CharField(max_length=64, unique=True)
+    issued_at = models.DateTimeField(auto_now_add=True)
+    revoked_at = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return f"credential of {self.server}"

@@ -1,0 +1,1 @@
+"""A simulated site on one machine: ibsim, two real OpenSM, two real sshd, servers that boot. Never imported by product code."""

@@ -1,0 +1,1 @@
+"""What should be: partitions, memberships and staged changes. Never reaches a machine."""

@@ -1,0 +1,1 @@
+"""Who may do what: users, tenants, their roles, tokens and permission predicates."""

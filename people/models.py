@@ -1,0 +1,69 @@
+"""User, Tenant, TenantRole and the API token."""
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractUser
+from django.db import models
+from knox.models import AbstractAuthToken
+
+from people.public_id import new_public_id
+
+
+class User(AbstractUser):
+    """A person. `role` is what they are for the provider; what they are for a tenant is a TenantRole."""
+
+    class Role(models.TextChoices):
+        NONE = "NONE", "none"  # a tenant's person, or nobody yet
+        AUDITOR = "AUDITOR", "auditor"
+        OPERATOR = "OPERATOR", "operator"
+
+    class Theme(models.TextChoices):
+        AUTO = "AUTO", "as the system"
+        LIGHT = "LIGHT", "light"
+        DARK = "DARK", "dark"
+
+    public_id = models.CharField(max_length=12, unique=True, default=new_public_id, editable=False)
+    role = models.CharField(max_length=10, choices=Role, default=Role.NONE)
+    theme = models.CharField(max_length=5, choices=Theme, default=Theme.AUTO)
+
+    def __str__(self) -> str:
+        return self.get_full_name() or self.username
+
+
+class Tenant(models.Model):
+    """A customer who rents servers. `slug` stands in partitions.conf and never changes."""
+
+    public_id = models.CharField(max_length=12, unique=True, default=new_public_id, editable=False)
+    name = models.CharField(max_length=80, unique=True)
+    slug = models.SlugField(max_length=40, unique=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class TenantRole(models.Model):
+    """What a person may do for a tenant."""
+
+    class Role(models.TextChoices):
+        VIEWER = "VIEWER", "viewer"
+        MEMBER = "MEMBER", "member"
+        ADMIN = "ADMIN", "administrator"
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="tenant_roles")
+    tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="roles")
+    role = models.CharField(max_length=10, choices=Role)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "tenant"], name="one_role_per_tenant")]
+
+    def __str__(self) -> str:
+        return f"{self.user} is {self.get_role_display()} of {self.tenant}"
+
+
+class Token(AbstractAuthToken):
+    """A person's API token: named, scoped, expiring, shown once; only its digest is stored."""
+
+    name = models.CharField(max_length=60, default="")
+    scopes = models.JSONField(default=list)
+    tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, null=True, related_name="tokens")
+    last_used_at = models.DateTimeField(null=True)
