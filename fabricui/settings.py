@@ -2,7 +2,7 @@
 
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlparse
+from urllib.parse import parse_qs, unquote, urlparse
 
 from fabricui import environment
 
@@ -139,9 +139,10 @@ def _database(url: str) -> dict[str, Any]:
         return {
             "ENGINE": "django.db.backends.postgresql",
             "NAME": parts.path.lstrip("/"),
-            "USER": parts.username or "",
-            "PASSWORD": parts.password or "",
-            "HOST": parts.hostname or "",
+            "USER": unquote(parts.username or ""),
+            "PASSWORD": unquote(parts.password or ""),
+            # ?host=/run/postgresql names the folder of a Unix socket, as libpq does
+            "HOST": parts.hostname or parse_qs(parts.query).get("host", [""])[0],
             "PORT": str(parts.port or ""),
             "CONN_MAX_AGE": 60,
         }
