@@ -1,4 +1,4 @@
-"""The commands of `./run` that belong to the product itself: up, doctor, and the process tree under both up and demo."""
+"""The commands of `./run` that belong to the product itself: up, doctor, and the process tree under up and demo."""
 
 import argparse
 import os
