@@ -139,7 +139,7 @@ class House:
         subnet = inventory.create_subnet(name="lab", actor=lab)
         inventory.set_mode(
             subnet=subnet, mode=Subnet.Mode.WRITE, actor=lab,
-            qualification={"site": "lab", "opensm": "3.3.23", "note": "A simulated fabric; its report says nothing about another."},
+            qualification={"site": "lab", "opensm": "3.3.23", "note": "Simulated; says nothing about a real fabric."},
         )  # fmt: skip
         for manager in self.site.managers:
             inventory.enrol_manager_host(
