@@ -1,6 +1,6 @@
 """`./run bench NAME`: one benchmark at a time, its figures against its targets.
 
-Machines are shared and noisy: figures of one run are compared with each other (ratios, medians), never with a clock on the wall.
+Machines are shared and noisy: figures of one run are compared with each other (ratios, medians).
 """
 
 import argparse

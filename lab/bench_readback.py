@@ -17,7 +17,7 @@ READ_WITHIN_S = 120
 
 
 def measure(arguments: argparse.Namespace) -> Figures:
-    """Ports and SMPs a second of whole verb calls: NodeInfo, all blocks, leaf copies, LID and port state of every port."""
+    """Ports and SMPs a second of whole verb calls: NodeInfo, all blocks, leaf copies, PortInfo of both ends."""
     with (
         tempfile.TemporaryDirectory(prefix="fabricui-bench-") as name,
         Site.up(directory=Path(name) / "lab", servers=arguments.servers, hcas=arguments.hcas) as site,
