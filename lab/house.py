@@ -125,7 +125,6 @@ class House:
     # --- rows --------------------------------------------------------------------------------------------------------
     def _first_rows(self) -> None:
         from audit.values import Actor
-
         from deploy import operations as deploy
         from inventory import operations as inventory
         from inventory.models import Subnet
@@ -180,12 +179,11 @@ class House:
 
     def furnish(self) -> None:
         """Make the tenants and their partitions, stage the first servers into them and prove it."""
-        from partitions.selection import Selection
-        from people.actor import actor_of
-
         from inventory.models import Server
         from partitions import operations as partitions
+        from partitions.selection import Selection
         from people import operations as people
+        from people.actor import actor_of
 
         actor = actor_of(self.operator)
         free = list(Server.objects.filter(subnet=self.subnet).order_by("hostname"))
@@ -220,9 +218,8 @@ class House:
 
     def roll_out(self, selection: object, *, reason: str, before_start: Callable[[], None] | None = None) -> "Rollout":
         """Observe, draw up the plan, start the rollout and wait for its end and for the board to follow."""
-        from partitions.mirror import is_settling
-
         from partitions import operations as partitions
+        from partitions.mirror import is_settling
 
         self.observe()
         drawn = partitions.draw_up_plan(subnet=self.subnet, selection=selection, user=self.operator)

@@ -14,13 +14,12 @@ def move_and_prove(house: House, *, servers: int, spoil: str | None, out: Path, 
 
     Return 0 only if the rollout ended PROVEN. `out` keeps the tables before and after as JSON lines.
     """
-    from deploy.evidence import fabric_of
-    from partitions.selection import Selection
-    from subnet.observed import kept_lines
-
     from audit.models import Event
+    from deploy.evidence import fabric_of
     from partitions import operations as partitions
     from partitions.models import Partition
+    from partitions.selection import Selection
+    from subnet.observed import kept_lines
 
     source = Partition.objects.get(name="acme-training")
     target = Partition.objects.get(name="acme-inference")

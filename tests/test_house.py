@@ -103,7 +103,6 @@ def test_every_setting_is_documented():
 
 def test_every_audit_action_and_rollout_state_is_documented():
     from audit.actions import Action
-
     from deploy.models import Rollout
 
     actions = (ROOT / "docs/audit.md").read_text(encoding="utf-8")
