@@ -34,9 +34,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture(scope="session", autouse=True)
 def _flush_past_the_triggers() -> Iterator[None]:
     """Let Django empty the tables after a test with `transaction=True`: the trail's triggers refuse it, rightly."""
-    from audit import triggers
     from django.db import connection
     from django.test import TransactionTestCase
+
+    from audit import triggers
 
     teardown = TransactionTestCase._fixture_teardown
 
