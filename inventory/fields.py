@@ -1,6 +1,6 @@
 """GUIDField: a GUID in a column, always in its one spelling."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.core.exceptions import ValidationError
 from django.db import models
@@ -8,8 +8,13 @@ from django.db import models
 from subnet.errors import InvalidGUID
 from subnet.guid import GUID
 
+if TYPE_CHECKING:
+    _Text = models.CharField[Any, Any]
+else:
+    _Text = models.CharField  # generic for the type checker only
 
-class GUIDField(models.CharField[Any, Any]):
+
+class GUIDField(_Text):
     """Text, because a 64-bit unsigned number does not fit a signed bigint and JSON loses its digits."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
