@@ -30,9 +30,7 @@ class Partition(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["subnet", "pkey"], name="partition_pkey"),
-            models.UniqueConstraint(
-                models.F("subnet"), models.functions.Lower("name"), name="partition_name"
-            ),
+            models.UniqueConstraint(models.F("subnet"), models.functions.Lower("name"), name="partition_name"),
             models.CheckConstraint(
                 condition=models.Q(pkey__gte=FIRST_USABLE, pkey__lte=LAST_USABLE), name="partition_pkey_usable"
             ),
