@@ -18,8 +18,8 @@ from audit.record import record
 from audit.values import Actor, Subject
 from deploy import queries, tables
 from deploy.errors import (
-    NotWritable,
     NothingToDo,
+    NotWritable,
     PolicyRefused,
     ReasonNeeded,
     StaleObservation,
@@ -28,7 +28,7 @@ from deploy.errors import (
     SubnetFrozen,
     TooLate,
 )
-from deploy.models import PENDING, Fence, HostOutcome, Observation, Revision, Rollout, RolloutStep
+from deploy.models import Fence, HostOutcome, Observation, Revision, Rollout, RolloutStep
 from inventory.models import ManagerHost, Subnet
 from subnet.guid import GUID
 from subnet.partitions_conf import Header, digest, render, table_digest
@@ -38,7 +38,6 @@ from subnet.table import PartitionTable
 NO_PARENT: Final = "0" * 64
 RUN: Final = "deploy.tasks.run_rollout"
 OBSERVE: Final = "deploy.tasks.observe"
-UNKNOWN_CAPACITY: Final = 32  # one block: the smallest table a port may have; used until the fabric has been read
 
 
 @transaction.atomic
@@ -75,9 +74,7 @@ def request_observation(*, subnet: Subnet, why: str, actor: Actor | None = None)
     return observation
 
 
-def propose(
-    *, subnet: Subnet, table: PartitionTable, parent: Revision, actor: Actor, reason: str = ""
-) -> Revision:
+def propose(*, subnet: Subnet, table: PartitionTable, parent: Revision, actor: Actor, reason: str = "") -> Revision:
     """Store `table` as the next revision after `parent`, rendered and checked; nothing is placed yet.
 
     The same table proposed again on the same parent is the same revision, so that a double click makes one.
@@ -221,7 +218,8 @@ def _wake(task: str, **ids: int) -> None:
 def _refuse_by_policy(subnet: Subnet, table: PartitionTable) -> None:
     registered = [GUID(guid) for guid in ManagerHost.objects.filter(subnet=subnet).values_list("port_guid", flat=True)]
     newest = queries.latest_observation(subnet)
-    capacity = {g: port.capacity for g, port in tables.fabric(newest).ports.items()} if newest else UNKNOWN_CAPACITY
+    ports = tables.fabric(newest).ports if newest is not None else {}
+    capacity = {guid: port.capacity for guid, port in ports.items()}
     violations = check(table, Limits(capacity), sm_ports_registered=registered)
     refusing = [violation for violation in violations if violation.severity == "refuse"]
     if refusing:
@@ -238,19 +236,18 @@ def _refuse_start(subnet: Subnet, fence: Fence, revision: Revision) -> None:
         why = f" ({subnet.frozen_reason})" if subnet.frozen_reason else ""
         raise SubnetFrozen(f"Subnet {subnet} is frozen{why}. Lift the freeze, then start the rollout again.")
     if fence.rollout is not None:
-        raise SubnetBusy(
-            f"The rollout of {fence.rollout.revision} is {fence.rollout.get_state_display()} and holds subnet {subnet}. "
-            + (
-                "It needs a person: open its page and do what it says."
-                if fence.rollout.state == Rollout.State.STUCK
-                else "Wait until it has ended."
-            )
-        )
+        raise SubnetBusy(_who_holds(subnet, fence.rollout))
     if revision.parent_id != fence.current_id:
         raise StaleRevision(
-            f"{revision.__str__().capitalize()} stands on {revision.parent}, but {fence.current} is current. "
+            f"{str(revision).capitalize()} stands on {revision.parent}, but {fence.current} is current. "
             "Draw up the plan again."
         )
+
+
+def _who_holds(subnet: Subnet, rollout: Rollout) -> str:
+    stuck = rollout.state == Rollout.State.STUCK
+    then = "It needs a person: open its page and do what it says." if stuck else "Wait until it has ended."
+    return f"The rollout of {rollout.revision} is {rollout.get_state_display()} and holds subnet {subnet}. {then}"
 
 
 def _refuse_observation(subnet: Subnet, observation: Observation, *, now: datetime) -> None:
@@ -327,9 +324,7 @@ def _record_revision(revision: Revision, *, actor: Actor) -> None:
     )
 
 
-def _record_person(
-    rollout: Rollout, *, action: Action, actor: Actor, reason: str, now: datetime, verb: str
-) -> None:
+def _record_person(rollout: Rollout, *, action: Action, actor: Actor, reason: str, now: datetime, verb: str) -> None:
     text = f"{verb} by {actor.name}." if verb != "Asked to look again" else f"{actor.name} asked to look again."
     RolloutStep.objects.create(rollout=rollout, at=now, state=rollout.state, text=f"{text} {reason}".strip())
     after = {"revision": rollout.revision.number, "state": rollout.state}

@@ -88,8 +88,7 @@ def rollouts_to_resume(*, now: datetime) -> list[int]:
     """Ids of rollouts that a worker should take up: lost in the queue, their worker gone, or due to be looked at."""
     unfinished = Rollout.objects.filter(state__in=RUNNING | WAITING, subnet__fence__rollout_id__isnull=False)
     free = Q(claimed_until__isnull=True) & (
-        Q(next_try_at__lte=now)
-        | Q(next_try_at__isnull=True, requested_at__lte=now - LOST_IN_THE_QUEUE)
+        Q(next_try_at__lte=now) | Q(next_try_at__isnull=True, requested_at__lte=now - LOST_IN_THE_QUEUE)
     )
     ids = list(unfinished.filter(free | Q(claimed_until__lte=now)).values_list("pk", flat=True))
     held = unfinished.filter(claimed_until__gt=now).values_list("pk", "claimed_by")
