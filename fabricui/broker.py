@@ -29,17 +29,26 @@ class Broker:
 
 def choose(*, redis_url: str, directory: Path) -> Broker:
     """The broker to use; a private one listens only on a socket inside `directory` and keeps nothing on disk."""
-    if redis_url:
+    if redis_url and redis_url != private_url(directory):
         return Broker(url=redis_url, command=None, name="the configured broker")
     program, name = _program()
-    socket = (directory / "broker.sock").absolute()
+    socket = _socket(directory)
     if len(str(socket).encode()) > _LONGEST_SOCKET_PATH:
         raise NoBroker(f"The path {socket} is too long for a socket. Choose a shorter FABRICUI_DATA_DIR.")
     command = (
         program, "--port", "0", "--unixsocket", str(socket), "--unixsocketperm", "700",
         "--save", "", "--appendonly", "no", "--dir", str(directory.absolute()), "--loglevel", "warning",
     )  # fmt: skip
-    return Broker(url=f"unix://{socket}", command=command, name=name)
+    return Broker(url=private_url(directory), command=command, name=name)
+
+
+def private_url(directory: Path) -> str:
+    """The address of the private broker of a data folder, whether it runs or not."""
+    return f"unix://{_socket(directory)}"
+
+
+def _socket(directory: Path) -> Path:
+    return (directory / "broker.sock").absolute()
 
 
 def _program() -> tuple[str, str]:
