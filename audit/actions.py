@@ -75,6 +75,7 @@ class Action(StrEnum):
     ROLLOUT_START = "deploy:rollout:start", "started"
     ROLLOUT_CANCEL = "deploy:rollout:cancel", "asked to cancel"
     ROLLOUT_CHECK_AGAIN = "deploy:rollout:check-again", "asked to check again"
+    ROLLOUT_RELEASE = "deploy:rollout:release", "let go of the subnet after"
     ROLLOUT_QUEUED = "deploy:rollout:queued", "queued"
     ROLLOUT_STAGING = "deploy:rollout:staging", "began staging"
     ROLLOUT_PLACING = "deploy:rollout:placing", "began placing"
