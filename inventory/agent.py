@@ -28,6 +28,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 AGENT_VERSION = "1"
 SCHEMA = 1
+DOOR = "/register/v1"  # may stand in --url or be left out
 LAST_UNICAST_LID = 0xBFFF
 MOST_BYTES = 4096  # of one sysfs file; the kernel gives at most a page
 MOST_ANSWER = 1024 * 1024
@@ -337,7 +338,8 @@ class Door:
     """FabricUI's registration door: at most `attempts` tries for each request, with growing, random pauses."""
 
     def __init__(self, url: str, ca_file: Optional[str], attempts: int, backoff_s: float, timeout_s: float) -> None:
-        self.base = url.rstrip("/") + "/register/v1/"
+        base = url.rstrip("/")
+        self.base = base + "/" if base.endswith(DOOR) else base + DOOR + "/"
         self.attempts = attempts
         self.backoff_s = backoff_s
         self.timeout_s = timeout_s
