@@ -2,17 +2,17 @@
 
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlparse
+from urllib.parse import parse_qs, unquote, urlparse
 
 from fabricui import environment
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
-# --- where things lie -------------------------------------------------------------------------------------------
+# --- where things lie ---------------------------------------------------------------------------------------
 DATA_DIR = Path(environment.text("FABRICUI_DATA_DIR", str(BASE_DIR / ".fabricui")))
 DEMO = environment.flag("FABRICUI_DEMO", False)  # the database belongs to a demo; `./run up` refuses it
 
-# --- security ---------------------------------------------------------------------------------------------------
+# --- security -----------------------------------------------------------------------------------------------
 DEBUG = environment.flag("FABRICUI_DEBUG", False)
 SECRET_KEY = environment.text("FABRICUI_SECRET_KEY", "")
 if not SECRET_KEY:
@@ -39,7 +39,7 @@ SECURE_CSP = {
     "frame-ancestors": ["'none'"],
 }
 
-# --- which door this process is -----------------------------------------------------------------------------------
+# --- which door this process is -----------------------------------------------------------------------------
 # The registration door has its own address and its own, much smaller site map.
 LISTENER = environment.choice("FABRICUI_LISTENER", "web", ("web", "register"))
 ROOT_URLCONF = "fabricui.urls" if LISTENER == "web" else "fabricui.register_urls"
@@ -110,7 +110,7 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
-KNOX_TOKEN_MODEL = "people.Token"
+KNOX_TOKEN_MODEL = "people.Token"  # noqa: S105  a model, no secret
 REST_KNOX = {"TOKEN_PREFIX": "fui_"}
 REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
@@ -119,7 +119,7 @@ REST_FRAMEWORK = {
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
 }
 
-# --- database -----------------------------------------------------------------------------------------------------
+# --- database -----------------------------------------------------------------------------------------------
 
 
 def _database(url: str) -> dict[str, Any]:
@@ -139,9 +139,10 @@ def _database(url: str) -> dict[str, Any]:
         return {
             "ENGINE": "django.db.backends.postgresql",
             "NAME": parts.path.lstrip("/"),
-            "USER": parts.username or "",
-            "PASSWORD": parts.password or "",
-            "HOST": parts.hostname or "",
+            "USER": unquote(parts.username or ""),
+            "PASSWORD": unquote(parts.password or ""),
+            # ?host=/run/postgresql names the folder of a Unix socket, as libpq does
+            "HOST": parts.hostname or parse_qs(parts.query).get("host", [""])[0],
             "PORT": str(parts.port or ""),
             "CONN_MAX_AGE": 60,
         }
@@ -151,7 +152,7 @@ def _database(url: str) -> dict[str, Any]:
 DATABASES = {"default": _database(environment.text("DATABASE_URL", f"sqlite://{DATA_DIR / 'fabricui.sqlite3'}"))}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-# --- broker, cache -------------------------------------------------------------------------------------------------
+# --- broker, cache ------------------------------------------------------------------------------------------
 # redis-py says unix:///path, Celery says redis+socket:///path: both are derived from the one setting.
 REDIS_URL = environment.text("REDIS_URL", "")
 CELERY_BROKER_URL = REDIS_URL.replace("unix://", "redis+socket://", 1) if REDIS_URL else "memory://"
@@ -161,18 +162,18 @@ CACHES: dict[str, dict[str, Any]] = {
     else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
 }
 
-# --- managers and the fabric ----------------------------------------------------------------------------------------
+# --- managers and the fabric --------------------------------------------------------------------------------
 # Only the rollout worker's account can read this key; the web process is not given it.
 MANAGER_KEY_FILE = environment.text("FABRICUI_MANAGER_KEY_FILE", "")
 READ_SMPS_PER_S = environment.number("FABRICUI_READ_SMPS_PER_S", 0)  # 0: unpaced; the pace of routine scans is theirs
 PROOF_DEADLINE_S = environment.number("FABRICUI_PROOF_DEADLINE_S", 60, least=5)
 OBSERVATION_FRESH_S = environment.number("FABRICUI_OBSERVATION_FRESH_S", 300, least=10)
 
-# --- registration ---------------------------------------------------------------------------------------------------
+# --- registration -------------------------------------------------------------------------------------------
 MANAGEMENT_NETWORKS = environment.words("FABRICUI_MANAGEMENT_NETWORKS", "127.0.0.0/8,::1/128")
 REGISTRATION_TRUST = environment.choice("FABRICUI_REGISTRATION_TRUST", "person", ("person", "enrolled"))
 
-# --- language, time, files ----------------------------------------------------------------------------------------------
+# --- language, time, files ----------------------------------------------------------------------------------
 LANGUAGE_CODE = "en"
 USE_I18N = True
 USE_TZ = True

@@ -1,1 +1,1 @@
-"""A simulated site on one machine: ibsim, two real OpenSM, two real sshd, servers that boot. Never imported by product code."""
+"""A simulated site on one machine: ibsim, two OpenSM, two sshd, servers that boot. No product code uses it."""

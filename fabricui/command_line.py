@@ -1,0 +1,89 @@
+"""The commands of `./run` that belong to the product itself: up, doctor, and the process tree under up and demo."""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from fabricui import broker as brokers
+from fabricui import processes
+
+
+def main(argv: list[str]) -> int:
+    """Run one command; return its exit status."""
+    parser = argparse.ArgumentParser(prog="./run", description=__doc__)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    for verb, what in (("up", "start web, workers and beat"), ("processes", "the same without the checks of up")):
+        sub = verbs.add_parser(verb, help=what)
+        sub.add_argument("--host", default="127.0.0.1", help="address of both doors")
+        sub.add_argument("--port", type=int, default=8000, help="port of the web door")
+        sub.add_argument("--register-port", type=int, default=8001, help="port of the registration door")
+    verbs.add_parser("doctor", help="say what is missing or misconfigured")
+    arguments = parser.parse_args(argv)
+    if arguments.verb == "doctor":
+        return doctor()
+    if arguments.verb == "up":
+        refusal = why_not_up()
+        if refusal:
+            print(refusal, file=sys.stderr)
+            return 1
+        if subprocess.run([sys.executable, "manage.py", "migrate", "--no-input"], check=False).returncode:
+            return 1
+    return _run(processes.Addresses(arguments.host, arguments.port, arguments.register_port))
+
+
+def why_not_up() -> str:
+    """The sentence that says why `./run up` must not start, or nothing."""
+    if not (os.environ.get("FABRICUI_SECRET_KEY") or os.environ.get("FABRICUI_SECRET_KEY_FILE")):
+        return "FABRICUI_SECRET_KEY_FILE names no file. ./run up starts production and makes no secret by itself."
+    _django()
+    from django.conf import settings
+
+    database = Path(str(settings.DATABASES["default"]["NAME"]))
+    if settings.DEMO or (database.parent / "this-is-a-demo").exists():
+        return f"The database {database} belongs to a demo. Name your own in DATABASE_URL (docs/settings.md)."
+    database.parent.mkdir(parents=True, exist_ok=True)
+    return ""
+
+
+def doctor() -> int:
+    """Print one line a check, with how to mend what is wrong; return 1 when anything is."""
+    bad = 0
+    for program, package, what in (
+        ("opensm", "opensm", "the simulated site"),
+        ("ibsim", "ibsim-utils", "the simulated site"),
+        ("smpquery", "infiniband-diags", "the simulated site"),
+        ("sshd", "openssh-server", "the simulated site"),
+        ("chromium", "chromium", "browser tests"),
+    ):
+        found = shutil.which(program)
+        bad += not found
+        print(f"{'ok  ' if found else 'MISS'} {program}: {found or f'apt-get install {package} (for {what})'}")
+    try:
+        broker = brokers.choose(redis_url=os.environ.get("REDIS_URL", ""), directory=Path(".fabricui"))
+        print(f"ok   broker: {broker.name}")
+    except brokers.NoBroker as error:
+        bad += 1
+        print(f"MISS broker: {error}")
+    checked = subprocess.run(
+        [sys.executable, "manage.py", "check", "--deploy"], check=False, capture_output=True, text=True
+    )
+    bad += checked.returncode != 0
+    print(f"{'ok  ' if checked.returncode == 0 else 'BAD '} settings: {(checked.stderr or checked.stdout).strip()}")
+    return 1 if bad else 0
+
+
+def _run(addresses: processes.Addresses) -> int:
+    _django()
+    from django.conf import settings
+
+    settings.DATA_DIR.mkdir(parents=True, exist_ok=True)
+    broker = brokers.choose(redis_url=settings.REDIS_URL, directory=settings.DATA_DIR)
+    environment = {**os.environ, "REDIS_URL": broker.url}
+    return processes.run(processes.commands(addresses=addresses, broker=broker), environment=environment)
+
+
+def _django() -> None:
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "fabricui.settings")

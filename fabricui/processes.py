@@ -1,0 +1,78 @@
+"""The processes of a running FabricUI: what each is called and how it is started. `./run up` and the demo use it."""
+
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from honcho.manager import Manager
+
+from fabricui.broker import Broker
+
+_PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """Where the two doors listen."""
+
+    host: str
+    web_port: int
+    register_port: int
+
+
+def commands(*, addresses: Addresses, broker: Broker) -> dict[str, tuple[list[str], dict[str, str]]]:
+    """Each process's argv and its own environment, by name.
+
+    The workers of the queues `rollout` and `observe` are the only ones that are given the managers' key.
+    """
+    python = sys.executable
+    uvicorn = [python, "-m", "uvicorn", "fabricui.asgi:application", "--host", addresses.host, "--no-access-log",
+               "--timeout-graceful-shutdown", "3"]  # fmt: skip
+    celery = [python, "-m", "celery", "-A", "fabricui.celery", "--quiet"]
+    worker = [*celery, "worker", "--pool", "solo", "--without-gossip", "--without-mingle", "--loglevel", "WARNING"]
+    table: dict[str, tuple[list[str], dict[str, str]]] = {}
+    if broker.command:
+        table["broker"] = (list(broker.command), {})
+    table["web"] = ([*uvicorn, "--port", str(addresses.web_port)], {"FABRICUI_LISTENER": "web"})
+    table["register"] = ([*uvicorn, "--port", str(addresses.register_port)], {"FABRICUI_LISTENER": "register"})
+    for queue in ("rollout", "observe", "housekeeping"):
+        table[queue] = ([*worker, "-Q", queue, "-n", f"{queue}@fabricui"], {})
+    # The schedule is code and every tick is idempotent: nothing of it needs to be kept on disk.
+    table["beat"] = ([*celery, "beat", "--loglevel", "WARNING", "--scheduler", "celery.beat:Scheduler"], {})
+    return table
+
+
+# Only these see where the managers' private key lies.
+_MAY_REACH_MANAGERS = {"rollout", "observe"}
+
+
+def run(table: Mapping[str, tuple[list[str], dict[str, str]]], *, environment: Mapping[str, str]) -> int:
+    """Run all processes until one ends or a signal comes; end them all; return the exit status.
+
+    Ends itself when its parent dies, so that a killed launcher leaves nothing behind.
+    """
+    end_with_parent()
+    manager = Manager()
+    for name, (argv, extra) in table.items():
+        values = {**environment, **extra}
+        if name not in _MAY_REACH_MANAGERS:
+            values.pop("FABRICUI_MANAGER_KEY_FILE", None)
+        manager.add_process(name, _quoted(argv), env=values, cwd=str(Path.cwd()))
+    manager.loop()
+    return manager.returncode or 0
+
+
+def end_with_parent() -> None:
+    """Ask the kernel for SIGTERM when the parent dies (prctl(2), PR_SET_PDEATHSIG)."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() == 1:  # it died before the call
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _quoted(argv: list[str]) -> str:
+    """One string for honcho, which gives it to a shell; `exec` so that signals reach the program itself."""
+    return "exec " + " ".join("'" + part.replace("'", "'\\''") + "'" for part in argv)

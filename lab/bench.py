@@ -1,0 +1,65 @@
+"""`./run bench NAME`: one benchmark at a time, its figures against its targets.
+
+Machines are shared and noisy: figures of one run are compared with each other (ratios, medians).
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+Figures = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A benchmark: how it is measured, and what its figures must reach."""
+
+    measure: Callable[[argparse.Namespace], Figures]
+    targets: Mapping[str, str]
+    what: str
+
+
+def holds(figures: Figures, targets: Mapping[str, str]) -> bool:
+    """Whether every target, `<= 3.0` or `>= 1500`, is reached by the figure of its name."""
+    return all(_reached(figures[name], target) for name, target in targets.items())
+
+
+def _reached(figure: float, target: str) -> bool:
+    relation, bound = target.split()
+    if relation == "<=":
+        return figure <= float(bound)
+    if relation == ">=":
+        return figure >= float(bound)
+    raise ValueError(f"a target is “<= number” or “>= number”, not “{target}”")
+
+
+def main(argv: list[str]) -> int:
+    """Run one benchmark and print it; return 0 only if its targets hold."""
+    from lab import bench_readback, bench_rollout
+
+    benches = {"rollout": bench_rollout.BENCH, "readback": bench_readback.BENCH}
+    parser = argparse.ArgumentParser(prog="./run bench", description=__doc__)
+    parser.add_argument("name", choices=sorted(benches))
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--servers", type=int, default=500, help="simulated servers (default 500)")
+    parser.add_argument("--hcas", type=int, default=8, help="HCAs a server (default 8)")
+    parser.add_argument("--runs", type=int, default=5, help="measured runs of each kind (default 5)")
+    arguments = parser.parse_args(argv)
+    bench = benches[arguments.name]
+    print(f"{bench.what}, on {arguments.servers} servers with {arguments.hcas} HCAs each …", file=sys.stderr)
+    figures = dict(bench.measure(arguments))
+    result = {
+        "bench": arguments.name,
+        "figures": figures,
+        "targets": dict(bench.targets),
+        "holds": holds(figures, bench.targets),
+    }
+    if arguments.json:
+        print(json.dumps(result, indent=2))
+    else:
+        for name, figure in figures.items():
+            print(f"{name:<20} {figure:>12.3f}   {bench.targets.get(name, '')}")
+        print("holds" if result["holds"] else "does not hold")
+    return 0 if result["holds"] else 1

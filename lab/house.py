@@ -1,0 +1,265 @@
+"""House: FabricUI's own processes around a lab, with a new database and the rows that a demo begins with."""
+
+import os
+import secrets
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fabricui.broker import private_url
+from lab.servers import boot
+from lab.site import Site
+
+if TYPE_CHECKING:
+    from deploy.models import Rollout
+    from inventory.models import Subnet
+    from people.models import User
+
+READY_WITHIN_S = 60
+ROLLOUT_WITHIN_S = 120
+
+# Who rents what at the start: partition → how many of the servers that registered, of 24.
+TENANTS = (
+    ("Acme Robotics", "acme", (("acme-training", 8), ("acme-inference", 4))),
+    ("Globex Labs", "globex", (("globex-training", 6),)),
+)
+
+
+class DemoFailed(Exception):
+    """The demo cannot go on; the message says why and where to look."""
+
+
+@dataclass
+class House:
+    """One running FabricUI; everything it writes lies in `folder`."""
+
+    folder: Path
+    site: Site
+    web_port: int
+    register_port: int
+    operator_password: str = field(default_factory=lambda: secrets.token_urlsafe(9))
+    auditor_password: str = field(default_factory=lambda: secrets.token_urlsafe(9))
+    tree: subprocess.Popen[bytes] | None = None
+    enrolment_token: str = ""
+
+    @property
+    def url(self) -> str:
+        """Where the web door is."""
+        return f"http://127.0.0.1:{self.web_port}/"
+
+    @property
+    def log(self) -> Path:
+        """The output of all processes."""
+        return self.folder / "processes.log"
+
+    # --- start and stop ------------------------------------------------------------------------------------------
+    def start(self) -> None:
+        """Make the database, its first rows and the processes; return when the doors and the broker answer."""
+        (self.folder / "this-is-a-demo").touch()
+        os.environ.update(self._environment())
+        import django
+        from django.core.management import call_command
+
+        django.setup()
+        call_command("migrate", verbosity=0, interactive=False)
+        self._first_rows()
+        with self.log.open("wb") as output:
+            self.tree = subprocess.Popen(
+                [sys.executable, "-m", "fabricui", "processes",
+                 "--port", str(self.web_port), "--register-port", str(self.register_port)],
+                stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True,
+            )  # fmt: skip
+        self._until(lambda: _answers(self.url), "the web door answers")
+        self._until(lambda: _answers(f"http://127.0.0.1:{self.register_port}/"), "the registration door answers")
+
+    def stop(self) -> None:
+        """End all processes, by id, and wait for them."""
+        if self.tree is None:
+            return
+        self.tree.terminate()
+        try:
+            self.tree.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.tree.pid, 9)
+            self.tree.wait()
+        self.tree = None
+
+    def wait(self) -> int:
+        """Wait until a process ends by itself, which is a failure; Ctrl-C comes as KeyboardInterrupt."""
+        assert self.tree is not None  # noqa: S101  started by whoever waits
+        status = self.tree.wait()
+        raise DemoFailed(f"a process ended with status {status}; see {self.log}")
+
+    def _environment(self) -> dict[str, str]:
+        return {
+            "DJANGO_SETTINGS_MODULE": "fabricui.settings",
+            "FABRICUI_DEMO": "1",
+            "FABRICUI_DATA_DIR": str(self.folder),
+            "DATABASE_URL": f"sqlite://{self.folder / 'fabricui.sqlite3'}",
+            "REDIS_URL": os.environ.get("REDIS_URL") or private_url(self.folder),
+            "FABRICUI_SECRET_KEY": os.environ.get("FABRICUI_SECRET_KEY") or secrets.token_urlsafe(40),
+            "FABRICUI_MANAGER_KEY_FILE": str(self.site.manager_key),
+            "FABRICUI_REGISTRATION_TRUST": "enrolled",
+        }
+
+    def _until(self, is_so: Callable[[], bool], what: str, within_s: float = READY_WITHIN_S) -> None:
+        deadline = time.monotonic() + within_s
+        while not is_so():
+            if self.tree is not None and self.tree.poll() is not None:
+                raise DemoFailed(f"a process ended before {what}; see {self.log}\n{self._log_tail()}")
+            if time.monotonic() > deadline:
+                raise DemoFailed(f"waited {within_s:.0f} s and not yet so: {what}; see {self.log}\n{self._log_tail()}")
+            time.sleep(0.05)
+
+    def _log_tail(self) -> str:
+        text = self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
+        return "\n".join(text.splitlines()[-15:])
+
+    # --- rows --------------------------------------------------------------------------------------------------------
+    def _first_rows(self) -> None:
+        from audit.values import Actor
+        from deploy import operations as deploy
+        from inventory import operations as inventory
+        from inventory.models import Subnet
+        from people import operations as people
+        from subnet.guid import GUID
+        from subnet.table import PartitionTable
+
+        lab = Actor.system("lab")
+        people.create_operator(username="operator", password=self.operator_password, actor=lab)
+        people.create_auditor(username="auditor", password=self.auditor_password, actor=lab)
+        subnet = inventory.create_subnet(name="lab", actor=lab)
+        inventory.set_mode(
+            subnet=subnet, mode=Subnet.Mode.WRITE, actor=lab,
+            qualification={"site": "lab", "opensm": "3.3.23", "note": "Simulated; says nothing about a real fabric."},
+        )  # fmt: skip
+        for manager in self.site.managers:
+            inventory.enrol_manager_host(
+                subnet=subnet, name=manager.name, address=manager.address, ssh_port=manager.ssh_port,
+                ssh_user=manager.user, host_key=manager.host_key, port_guid=GUID(manager.port_guid),
+                wrapper_digest=manager.wrapper_digest, reader_digest=manager.reader_digest, actor=lab,
+            )  # fmt: skip
+        table = PartitionTable(sm_ports=tuple(GUID(manager.port_guid) for manager in self.site.managers))
+        deploy.record_first_revision(subnet=subnet, table=table, actor=lab)
+        self.enrolment_token = inventory.create_enrolment_token(
+            subnet=subnet, name="lab rack", uses=len(self.site.fabric.servers), lifetime=timedelta(hours=12), actor=lab
+        )
+
+    @property
+    def subnet(self) -> "Subnet":
+        """The demo's subnet."""
+        from inventory.models import Subnet
+
+        return Subnet.objects.get(name="lab")
+
+    @property
+    def operator(self) -> "User":
+        """The demo's operator."""
+        from people.models import User
+
+        return User.objects.get(username="operator")
+
+    # --- the first hour of the site -----------------------------------------------------------------------------------
+    def boot(self, *, silent: int = 0) -> None:
+        """Boot every server but the last `silent` ones: each runs the real agent, which registers it."""
+        servers = list(self.site.fabric.servers)
+        boot(
+            self.site,
+            servers[: len(servers) - silent],
+            url=f"http://127.0.0.1:{self.register_port}/register/v1/",
+            token=self.enrolment_token,
+        )
+
+    def furnish(self) -> None:
+        """Make the tenants and their partitions, stage the first servers into them and prove it."""
+        from inventory.models import Server
+        from partitions import operations as partitions
+        from partitions.selection import Selection
+        from people import operations as people
+        from people.actor import actor_of
+
+        actor = actor_of(self.operator)
+        free = list(Server.objects.filter(subnet=self.subnet).order_by("hostname"))
+        share = len(free) / 24
+        for name, slug, wanted in TENANTS:
+            tenant = people.create_tenant(name=name, slug=slug, actor=actor)
+            for partition_name, count in wanted:
+                partition = partitions.create_partition(
+                    subnet=self.subnet, tenant=tenant, name=partition_name, actor=actor
+                )
+                for _ in range(max(1, int(count * share)) if free else 0):
+                    partitions.stage_move(server=free.pop(0), source=None, target=partition, user=self.operator)
+                    if not free:
+                        break
+        rollout = self.roll_out(Selection.mine(), reason="First placement of the demo")
+        if rollout.state != "PROVEN":
+            raise DemoFailed(f"the first rollout ended {rollout.state}: {rollout.cause}")
+
+    def observe(self) -> None:
+        """Read the fabric anew, as opening the plan page does, and wait until it is read."""
+        from deploy import operations as deploy
+
+        observation = deploy.request_observation(subnet=self.subnet, why="plan")
+
+        def is_read() -> bool:
+            observation.refresh_from_db()
+            return observation.state in {"DONE", "FAILED"}
+
+        self._until(is_read, "the fabric is read")
+        if observation.state == "FAILED":
+            raise DemoFailed(f"the fabric could not be read: {observation.failure}")
+
+    def roll_out(self, selection: object, *, reason: str, before_start: Callable[[], None] | None = None) -> "Rollout":
+        """Observe, draw up the plan, start the rollout and wait for its end and for the board to follow."""
+        from partitions import operations as partitions
+        from partitions.mirror import is_settling
+
+        self.observe()
+        drawn = partitions.draw_up_plan(subnet=self.subnet, selection=selection, user=self.operator)
+        if before_start is not None:
+            before_start()
+        rollout = partitions.roll_out(
+            subnet=self.subnet, selection=selection, user=self.operator, plan_digest=drawn.digest,
+            observation=drawn.observation, reason=reason,
+        )  # fmt: skip
+
+        def has_ended() -> bool:
+            rollout.refresh_from_db()
+            return rollout.finished_at is not None
+
+        self._until(has_ended, "the rollout ends", ROLLOUT_WITHIN_S)
+        if rollout.state == "PROVEN":
+            self._until(lambda: not is_settling(self.subnet), "the board follows the rollout")
+        return rollout
+
+    def welcome(self) -> str:
+        """What a person needs to begin."""
+        count = len(self.site.fabric.servers)
+        return (
+            f"\nFabricUI runs with {count} simulated servers, which registered themselves"
+            f" (trust: enrolled, because this is a lab).\n\n"
+            f"  {self.url}\n"
+            f"  operator  {self.operator_password}\n"
+            f"  auditor   {self.auditor_password}\n\n"
+            f"Data lie in {self.folder} and are made anew at the next start. Stop with Ctrl-C.\n"
+            f"Break the site from another shell: ./run lab break --dir {self.folder / 'lab'} --help\n"
+        )
+
+
+def _answers(url: str) -> bool:
+    """Whether something speaks HTTP there; which status it answers does not matter."""
+    try:
+        urllib.request.build_opener(urllib.request.ProxyHandler({})).open(url, timeout=2).close()
+    except urllib.error.HTTPError as error:
+        error.close()
+        return True
+    except (OSError, urllib.error.URLError):
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""The tests mirror the rooms; `python -m tests` runs them in stages as CI does."""

@@ -1,0 +1,154 @@
+"""`./run test`: run all stages, lanes beside one another, and print one table at the end.
+
+With CI set a skipped test is a failure. A stage over its budget is marked, and fails only at three times of it: the
+machines are shared.
+"""
+
+import argparse
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+from tests.postgresql import cluster
+from tests.stages import BLOCKS, Stage
+
+TOO_LONG = 3
+
+
+@dataclass
+class Result:
+    """How one stage went."""
+
+    stage: Stage
+    seconds: float
+    failure: str
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+
+def main(argv: list[str]) -> int:
+    """Run the stages; return 0 only if every one passed and, in CI, none skipped a test."""
+    parser = argparse.ArgumentParser(prog="./run test", description=__doc__)
+    parser.add_argument("--install-seconds", type=int, default=0, help=argparse.SUPPRESS)
+    parser.add_argument("--long", action="store_true", help="also the long modes: more examples, more faults")
+    parser.add_argument("--only", metavar="WORDS", help="only stages whose name contains these words")
+    arguments = parser.parse_args(argv)
+    begun = time.monotonic()
+    results: list[Result] = []
+    with tempfile.TemporaryDirectory(prefix="fabricui-test-") as folder:
+        for block in BLOCKS:
+            lanes = []
+            for lane in block:
+                chosen = [stage for stage in lane if not arguments.only or arguments.only in stage.name]
+                lanes.append(threading.Thread(target=_lane, args=(chosen, Path(folder), results, arguments.long)))
+            for thread in lanes:
+                thread.start()
+            for thread in lanes:
+                thread.join()
+    return _report(results, arguments.install_seconds, time.monotonic() - begun)
+
+
+def _lane(stages: list[Stage], folder: Path, results: list[Result], long: bool) -> None:
+    for stage in stages:
+        print(f"… {stage.name}", flush=True)
+        result = _run(stage, folder, long)
+        results.append(result)
+        print(f"{'FAIL' if result.failure else 'ok  '} {stage.name} ({result.seconds:.0f} s)", flush=True)
+        if result.failure:
+            print(result.failure, flush=True)
+
+
+def _run(stage: Stage, folder: Path, long: bool) -> Result:
+    begun = time.monotonic()
+    own = folder / re.sub(r"\W+", "-", stage.name)
+    own.mkdir()
+    junit = own / "junit.xml"
+    environment = {**os.environ, "FABRICUI_DATA_DIR": str(own / "data"), **stage.environment}
+    environment["FABRICUI_TEST_LONG"] = "1" if long else ""
+    (own / "data").mkdir()
+    failure = ""
+    with contextlib.ExitStack() as stack:
+        if stage.postgresql:
+            environment["DATABASE_URL"] = stack.enter_context(cluster())
+        for command in stage.commands:
+            argv = [*command, f"--junit-xml={junit}"] if stage.junit else list(command)
+            log = own / "log"
+            with log.open("wb") as output:
+                process = subprocess.Popen(
+                    argv, stdout=output, stderr=subprocess.STDOUT, env=environment, stdin=subprocess.DEVNULL
+                )
+                try:
+                    status = process.wait(timeout=stage.budget_s * TOO_LONG)
+                except subprocess.TimeoutExpired:
+                    process.terminate()  # pytest tears its fixtures down on SIGTERM's KeyboardInterrupt-like exit
+                    try:
+                        process.wait(timeout=30)
+                    except subprocess.TimeoutExpired:
+                        process.kill()
+                        process.wait()
+                    status, note = -1, f"stopped after {stage.budget_s * TOO_LONG} s"
+                else:
+                    note = f"exit status {status}"
+            if status:
+                text = log.read_text(encoding="utf-8", errors="replace")
+                failure = f"--- {' '.join(argv)}: {note}\n" + "\n".join(text.splitlines()[-120:])
+                break
+    result = Result(stage, time.monotonic() - begun, failure)
+    if stage.junit:
+        _count(result, junit)
+    elif not failure:
+        result.passed = 1
+    else:
+        result.failed = 1
+    return result
+
+
+def _count(result: Result, junit: Path) -> None:
+    """Read pytest's own count; a stage that executed no test has failed."""
+    if not junit.exists():
+        result.failed, result.failure = 1, result.failure or "pytest wrote no report"
+        return
+    suite = ElementTree.parse(junit).getroot()  # noqa: S314  our own pytest wrote it a moment ago
+    suite = suite if suite.tag == "testsuite" else next(iter(suite))
+    number = {name: int(suite.get(name, "0")) for name in ("tests", "failures", "errors", "skipped")}
+    result.failed = number["failures"] + number["errors"]
+    result.skipped = number["skipped"]
+    result.passed = number["tests"] - result.failed - result.skipped
+    if result.passed == 0 and not result.failure:
+        result.failure = "no test was executed"
+    if result.skipped and os.environ.get("CI") and not result.failure:
+        result.failure = f"{result.skipped} tests were skipped, and in CI a skipped test is a failure"
+    if result.failure and not result.failed:
+        result.failed = 1
+
+
+def _report(results: list[Result], install_s: int, seconds: float) -> int:
+    width = max((len(result.stage.name) for result in results), default=10)
+    print(f"\n{'stage':<{width}}  budget   took  passed failed skipped")
+    print(f"{'install':<{width}}  {240:>5} s {install_s:>4} s")
+    for result in results:
+        over = "  over budget" if result.seconds > result.stage.budget_s else ""
+        print(
+            f"{result.stage.name:<{width}}  {result.stage.budget_s:>5} s {result.seconds:>4.0f} s"
+            f"  {result.passed:>6} {result.failed:>6} {result.skipped:>7}{over}"
+        )
+    print(f"{'all':<{width}}  {1500:>5} s {install_s + seconds:>4.0f} s")
+    totals = [sum(getattr(result, name) for result in results) for name in ("passed", "failed", "skipped")]
+    print(f"{totals[0]} passed, {totals[1]} failed, {totals[2]} skipped")
+    return 1 if any(result.failure for result in results) or not results else 0
+
+
+if __name__ == "__main__":
+    os.chdir(Path(__file__).resolve().parent.parent)
+    shutil.rmtree("test-results", ignore_errors=True)
+    sys.exit(main(sys.argv[1:]))
