@@ -53,7 +53,7 @@ class Children:
                 stdout=pipes[1],
                 stderr=log,
                 start_new_session=True,
-                preexec_fn=before_exec,  # noqa: PLW1509 - the supervisor has one thread
+                preexec_fn=before_exec,  # the supervisor has one thread
             )
         self._running[name] = child
         self.ended.pop(name, None)
