@@ -33,7 +33,11 @@ def end_opensm(site: Site, manager: str) -> None:
 
 
 def freeze_opensm(site: Site, manager: str) -> None:
-    """Stop a manager host's OpenSM in its tracks (SIGSTOP); signals sent now are seen when it goes on."""
+    """Stop a manager host's OpenSM in its tracks (SIGSTOP); signals sent now are seen when it goes on.
+
+    Two limits of the simulator: the standby does not take over, because nothing times its question out, and the tenth
+    unanswered datagram to the frozen SM stops the whole simulator until the SM goes on. So freeze only briefly.
+    """
     os.kill(site.manager(manager).opensm_pid, signal.SIGSTOP)
 
 

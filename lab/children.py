@@ -39,6 +39,8 @@ class Children:
         def before_exec() -> None:
             if namespace is not None:
                 namespace.enter()
+                # Entering puts a process into the root folder, and a fabric client writes where it stands.
+                os.chdir(cwd)
             # After the namespace: changing credentials clears the parent-death signal.
             die_with_parent(parent)
 

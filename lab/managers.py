@@ -5,7 +5,6 @@ It is prepared by the same documented command that prepares a real manager host 
 
 import os
 import pwd
-import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +22,6 @@ from subnet.table import PartitionTable
 SUBNET = "lab"
 # The first manager host is the master as long as it lives; a rogue must come with more than that.
 PRIORITIES = (5, 4)
-_DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,19 +151,12 @@ def _install(layout: Layout, state: State, place: ManagerLayout, record: Manager
 
 
 def read_install_output(text: str) -> tuple[str, str, str]:
-    """(wrapper digest, reader digest, authorized_keys line) as `remote/host/install` prints them."""
-    wrapper = reader = line = ""
-    for row in text.splitlines():
-        digest = _DIGEST.search(row)
-        if "command=" in row:
-            line = row.strip()
-        elif digest and "fabricui-host" in row:
-            wrapper = digest[0]
-        elif digest and "fabricui-tables" in row:
-            reader = digest[0]
-    if not (wrapper and reader and line):
-        raise LabError("remote/host/install did not print two digests and an authorized_keys line.")
-    return wrapper, reader, line
+    """(wrapper digest, reader digest, authorized_keys line) from the key=value lines of `remote/host/install`."""
+    said = dict(row.split("=", 1) for row in text.splitlines() if "=" in row)
+    try:
+        return said["wrapper_digest"], said["reader_digest"], said["authorized_keys"]
+    except KeyError as missing:
+        raise LabError(f"remote/host/install did not print {missing}.") from None
 
 
 def write_opensm_conf(place: ManagerLayout, record: ManagerRecord) -> None:

@@ -30,7 +30,7 @@ class Site:
     def __init__(self, directory: Path) -> None:
         self._layout = Layout(directory)
         state = self._layout.read_state()
-        self._lab = state.lab
+        self.lab = state.lab
         self._socket_name = state.socket_name
         self.fabric: Fabric = state.fabric()
 
@@ -163,7 +163,7 @@ class Site:
     def client_environment(self, node_id: str | None = None) -> dict[str, str]:
         """The environment for fabric programs such as `smpquery`, seated at `node_id` (default: the first manager)."""
         seat = node_id or self.fabric.managers[0].hcas[0].node_id
-        return client_environment(lab=self._lab, socket_name=self._socket_name, library=umad_library(), node_id=seat)
+        return client_environment(lab=self.lab, socket_name=self._socket_name, library=umad_library(), node_id=seat)
 
     def run_tool(self, name: str, *arguments: str, node_id: str | None = None, timeout_s: float = 60.0) -> str:
         """What a program of infiniband-diags prints on this fabric; raise LabError when it fails."""
@@ -183,7 +183,7 @@ class Site:
 
     def smp(self, request: dict[str, Any], *, timeout_s: float = 60.0) -> Any:
         """The answer of `lab.smp` to one request; raise LabError when it has no seat or no answer."""
-        environment = {**python_environment(self._lab), **self.client_environment()}
+        environment = {**python_environment(self.lab), **self.client_environment()}
         done = subprocess.run(
             [sys.executable, "-m", "lab.smp"],
             cwd=self._layout.run,
