@@ -1,4 +1,4 @@
-"""Tell Django about the room."""
+"""Tell Django about the room, and let the mirror follow the trail."""
 
 from django.apps import AppConfig
 
@@ -8,3 +8,9 @@ class PartitionsConfig(AppConfig):
 
     name = "partitions"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        from audit import follow
+        from partitions import mirror
+
+        follow.register("partitions.mirror", mirror.FOLLOWED, mirror.follow)

@@ -1,9 +1,13 @@
 """Partition, Membership (a mirror of the current revision) and StagedChange (what a person wants next)."""
 
+from typing import Self
+
 from django.conf import settings
 from django.db import models
+from django.db.models.functions import Lower
 
-from inventory.models import Port, Subnet
+from deploy.models import Revision
+from inventory.models import Port, Server, Subnet
 from people.models import Tenant
 from people.public_id import new_public_id
 from subnet.pkey import FIRST_USABLE, LAST_USABLE
@@ -16,6 +20,14 @@ class MembershipKind(models.TextChoices):
     LIMITED = "limited", "limited"
 
 
+class PartitionQuerySet(models.QuerySet["Partition"]):
+    """Questions about partitions."""
+
+    def in_use(self) -> Self:
+        """Those that take members: not retired."""
+        return self.filter(retired_at=None)
+
+
 class Partition(models.Model):
     """A P_Key and its name. Belongs to a tenant, or to the provider (tenant is None)."""
 
@@ -25,12 +37,14 @@ class Partition(models.Model):
     name = models.CharField(max_length=31)
     pkey = models.PositiveSmallIntegerField()
     created_at = models.DateTimeField(auto_now_add=True)
-    retired_at = models.DateTimeField(null=True)
+    retired_at = models.DateTimeField(null=True)  # the row stays: its P_Key is not drawn again
+
+    objects = PartitionQuerySet.as_manager()
 
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["subnet", "pkey"], name="partition_pkey"),
-            models.UniqueConstraint(models.F("subnet"), models.functions.Lower("name"), name="partition_name"),
+            models.UniqueConstraint(models.F("subnet"), Lower("name"), name="partition_name"),
             models.CheckConstraint(
                 condition=models.Q(pkey__gte=FIRST_USABLE, pkey__lte=LAST_USABLE), name="partition_pkey_usable"
             ),
@@ -54,6 +68,22 @@ class Membership(models.Model):
         return f"{self.port} in {self.partition} ({self.kind})"
 
 
+class StagedChangeQuerySet(models.QuerySet["StagedChange"]):
+    """Questions about staged changes."""
+
+    def of_subnet(self, subnet: Subnet) -> Self:
+        """Those of one subnet."""
+        return self.filter(partition__subnet=subnet)
+
+    def of_server(self, server: Server) -> Self:
+        """Those of one server's ports."""
+        return self.filter(port__hca__server=server)
+
+    def whole(self) -> Self:
+        """With everything that a sentence about a change names, in one query."""
+        return self.select_related("port__hca__server", "port__former_tenant", "partition__tenant", "by")
+
+
 class StagedChange(models.Model):
     """What a person wants for one port in one partition; None means no membership.
 
@@ -62,14 +92,34 @@ class StagedChange(models.Model):
 
     port = models.ForeignKey(Port, on_delete=models.PROTECT, related_name="staged_changes")
     partition = models.ForeignKey(Partition, on_delete=models.PROTECT, related_name="staged_changes")
-    kind_from = models.CharField(max_length=7, choices=MembershipKind, null=True)  # noqa: DJ001  None is "no membership"
-    kind_to = models.CharField(max_length=7, choices=MembershipKind, null=True)  # noqa: DJ001
+    kind_from = models.CharField(max_length=7, choices=MembershipKind, null=True)  # None: no membership
+    kind_to = models.CharField(max_length=7, choices=MembershipKind, null=True)
     by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="staged_changes")
     at = models.DateTimeField()
     reason = models.TextField(blank=True)
 
+    objects = StagedChangeQuerySet.as_manager()
+
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["port", "partition"], name="one_staged_change")]
+        constraints = [
+            models.UniqueConstraint(fields=["port", "partition"], name="one_staged_change"),
+            models.CheckConstraint(
+                # NULL-safe: exactly the rows whose two sides are equal, or both "no membership", change nothing.
+                condition=~models.Q(kind_from=None, kind_to=None) & ~models.Q(kind_from=models.F("kind_to")),
+                name="staged_change_changes_something",
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.port} in {self.partition}: {self.kind_from} → {self.kind_to}"
+
+
+class MirroredRevision(models.Model):
+    """The revision that the Membership rows of a subnet show; see `partitions/mirror.py`."""
+
+    subnet = models.OneToOneField(Subnet, on_delete=models.PROTECT, related_name="mirrored")
+    revision = models.ForeignKey(Revision, on_delete=models.PROTECT, related_name="+")
+    at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.subnet} shows {self.revision}"

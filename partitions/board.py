@@ -1,0 +1,331 @@
+"""The board as values: columns of cards and the tray, in five queries whatever the size of the subnet.
+
+The database counts ports per server and partition; Python only lays out what differs. Nothing here asks who may see
+it: the board is the provider's, and the view decides that.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import NamedTuple
+
+from django.db.models import Count, Exists, OuterRef, Q
+
+from inventory.models import Port, PortConflict, Server, Subnet
+from partitions import mirror
+from partitions.models import Membership, MembershipKind, Partition, StagedChange
+from people.models import User
+from subnet.pkey import PKey
+
+UNASSIGNED = "unassigned"  # the key of the first column
+
+
+class Direction(StrEnum):
+    """What is staged for a server in a column."""
+
+    IN = "in"
+    OUT = "out"
+    CHANGE = "change"  # full to limited or back
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """That something is staged, by whom and since when."""
+
+    direction: Direction
+    by: str
+    is_mine: bool
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One server in one column."""
+
+    server: str  # public id
+    hostname: str
+    ports: int  # InfiniBand ports the server has
+    ports_here: int  # those that are (or will be) in this partition
+    kind: str  # full, limited, mixed; empty in Unassigned
+    mark: Mark | None
+    is_in_conflict: bool
+    is_unconfirmed: bool
+
+    @property
+    def can_move(self) -> bool:
+        """Whether the card may be picked up at all; who has staged it is another question."""
+        return bool(self.ports) and not self.is_in_conflict and not self.is_unconfirmed
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Unassigned, or one partition, with its cards as everybody's staged changes want them."""
+
+    key: str  # "unassigned", or the partition's public id
+    name: str
+    pkey: str  # 0x…; empty for Unassigned
+    tenant: str  # name; empty for Unassigned and for the provider's
+    is_provider: bool
+    is_retired: bool
+    cards: tuple[Card, ...]
+    leaving: tuple[Card, ...]  # still members, staged out
+
+
+@dataclass(frozen=True, slots=True)
+class Pile:
+    """How much of one person's work is staged."""
+
+    by: str
+    is_mine: bool
+    servers: int
+    ports: int
+    changes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tray:
+    """What waits for a rollout: everything, and person by person with one's own first."""
+
+    servers: int
+    ports: int
+    changes: int
+    mine: Pile
+    others: tuple[Pile, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nobody has staged anything."""
+        return not self.changes
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """Everything on the page."""
+
+    columns: tuple[Column, ...]
+    tray: Tray
+    servers: int
+    is_settling: bool  # a rollout has ended and the rows do not show it yet
+
+
+class _Staged(NamedTuple):
+    server: int
+    port: int
+    partition: int
+    kind_from: str | None
+    kind_to: str | None
+    by: int
+    first_name: str
+    last_name: str
+    username: str
+    at: datetime
+
+    @property
+    def person(self) -> str:
+        return f"{self.first_name} {self.last_name}".strip() or self.username
+
+
+class _Server(NamedTuple):
+    pk: int
+    public_id: str
+    hostname: str
+    ports: int
+    unconfirmed: int
+    conflict: bool
+
+
+class _Held(NamedTuple):
+    """Ports of one server in one partition."""
+
+    all: int
+    limited: int
+
+
+type _Place = tuple[int, int]  # row ids of server and partition
+
+
+def board(*, subnet: Subnet, user: User) -> Board:
+    """The board of `subnet` as `user` sees it. Five queries."""
+    staged = _staged(subnet)
+    held = _held(subnet)
+    servers = _servers(subnet)
+    partitions = Partition.objects.filter(subnet=subnet).select_related("tenant")
+    return Board(
+        columns=tuple(_columns(servers, partitions, held, staged, user)),
+        tray=_tray(staged, user),
+        servers=len(servers),
+        is_settling=mirror.is_settling(subnet),
+    )
+
+
+def tray(*, subnet: Subnet, user: User) -> Tray:
+    """The tray alone. One query."""
+    return _tray(_staged(subnet), user)
+
+
+def _staged(subnet: Subnet) -> list[_Staged]:
+    rows = StagedChange.objects.of_subnet(subnet).values_list(
+        "port__hca__server_id",
+        "port_id",
+        "partition_id",
+        "kind_from",
+        "kind_to",
+        "by_id",
+        "by__first_name",
+        "by__last_name",
+        "by__username",
+        "at",
+    )
+    return [_Staged(*row) for row in rows]
+
+
+def _held(subnet: Subnet) -> dict[_Place, _Held]:
+    rows = (
+        Membership.objects.filter(partition__subnet=subnet, port__hca__isnull=False)
+        .values_list("port__hca__server_id", "partition_id")
+        .annotate(all=Count("pk"), limited=Count("pk", filter=Q(kind=MembershipKind.LIMITED)))
+    )
+    return {(server, partition): _Held(ports, limited) for server, partition, ports, limited in rows}
+
+
+def _servers(subnet: Subnet) -> list[_Server]:
+    infiniband = Q(hcas__ports__link_layer=Port.LinkLayer.INFINIBAND)
+    rows = (
+        Server.objects.filter(subnet=subnet)
+        .annotate(
+            ports=Count("hcas__ports", filter=infiniband),
+            unconfirmed=Count("hcas__ports", filter=infiniband & Q(hcas__ports__confirmed_at=None)),
+            conflict=Exists(PortConflict.objects.filter(closed_at=None, port__hca__server=OuterRef("pk"))),
+        )
+        .order_by("hostname")
+        .values_list("pk", "public_id", "hostname", "ports", "unconfirmed", "conflict")
+    )
+    return [_Server(*row) for row in rows]
+
+
+def _columns(
+    servers: list[_Server],
+    partitions: Iterable[Partition],
+    held: Mapping[_Place, _Held],
+    staged: Iterable[_Staged],
+    user: User,
+) -> Iterable[Column]:
+    changes: dict[_Place, list[_Staged]] = defaultdict(list)
+    by_server: dict[int, list[_Staged]] = defaultdict(list)
+    for change in staged:
+        changes[change.server, change.partition].append(change)
+        by_server[change.server].append(change)
+
+    here: dict[int, list[Card]] = defaultdict(list)  # by row id of the partition
+    leaving: dict[int, list[Card]] = defaultdict(list)
+    in_partitions: dict[int, list[int]] = defaultdict(list)
+    for pk, partition in {**held, **dict.fromkeys(changes)}:
+        in_partitions[pk].append(partition)
+    unassigned: list[Card] = []
+    assigned: list[Card] = []
+    for server in servers:
+        is_wanted_somewhere = was_somewhere = False
+        for partition in in_partitions.get(server.pk, ()):
+            now = held.get((server.pk, partition), _Held(0, 0))
+            wanted, mark = now, None
+            if rows := changes.get((server.pk, partition)):
+                wanted, mark = _after(now, rows), _mark(rows, user)
+            was_somewhere |= now.all > 0
+            if wanted.all:
+                is_wanted_somewhere = True
+                here[partition].append(_card(server, wanted, mark))
+            elif now.all:
+                leaving[partition].append(_card(server, now, mark))
+        if not is_wanted_somewhere:
+            mark = _mark(by_server[server.pk], user, Direction.IN) if was_somewhere else None
+            unassigned.append(_card(server, None, mark))
+        elif not was_somewhere:
+            assigned.append(_card(server, None, _mark(by_server[server.pk], user, Direction.OUT)))
+
+    yield Column(UNASSIGNED, "Unassigned", "", "", False, False, tuple(unassigned), tuple(assigned))
+    for row in sorted(partitions, key=_column_order):
+        cards, gone = here.get(row.pk, ()), leaving.get(row.pk, ())
+        if row.retired_at is not None and not cards and not gone:
+            continue
+        yield Column(
+            key=row.public_id,
+            name=row.name,
+            pkey=str(PKey(row.pkey)),
+            tenant="" if row.tenant is None else row.tenant.name,
+            is_provider=row.tenant is None,
+            is_retired=row.retired_at is not None,
+            cards=tuple(cards),
+            leaving=tuple(gone),
+        )
+
+
+def _column_order(partition: Partition) -> tuple[bool, str, str]:
+    """By tenant and name, the provider's last."""
+    tenant = partition.tenant
+    return tenant is None, "" if tenant is None else tenant.name.lower(), partition.name.lower()
+
+
+def _after(now: _Held, rows: Iterable[_Staged]) -> _Held:
+    """What a server will hold in a partition once `rows` are current."""
+    ports, limited = now
+    for row in rows:
+        ports += (row.kind_to is not None) - (row.kind_from is not None)
+        limited += (row.kind_to == MembershipKind.LIMITED) - (row.kind_from == MembershipKind.LIMITED)
+    return _Held(ports, limited)
+
+
+def _mark(rows: list[_Staged], user: User, direction: Direction | None = None) -> Mark:
+    newest = max(rows, key=lambda row: row.at)
+    if direction is None:
+        ends = {(row.kind_from is None, row.kind_to is None) for row in rows}
+        direction = {(True, False): Direction.IN, (False, True): Direction.OUT}.get(ends.pop(), Direction.CHANGE)
+        if ends:
+            direction = Direction.CHANGE
+    return Mark(direction=direction, by=newest.person, is_mine=newest.by == user.pk, at=newest.at)
+
+
+def _card(server: _Server, held: _Held | None, mark: Mark | None) -> Card:
+    if held is None:
+        kind = ""
+    elif held.limited == 0:
+        kind = "full"
+    else:
+        kind = "limited" if held.limited == held.all else "mixed"
+    return Card(
+        server=server.public_id,
+        hostname=server.hostname,
+        ports=server.ports,
+        ports_here=server.ports if held is None else held.all,
+        kind=kind,
+        mark=mark,
+        is_in_conflict=server.conflict,
+        is_unconfirmed=server.unconfirmed > 0,
+    )
+
+
+def _tray(staged: list[_Staged], user: User) -> Tray:
+    by_person: dict[int, list[_Staged]] = defaultdict(list)
+    for row in staged:
+        by_person[row.by].append(row)
+    mine = _pile(by_person.pop(user.pk, []), str(user), is_mine=True)
+    others = (_pile(rows, rows[0].person, is_mine=False) for rows in by_person.values())
+    everything = _pile(staged, "", is_mine=False)
+    return Tray(
+        servers=everything.servers,
+        ports=everything.ports,
+        changes=everything.changes,
+        mine=mine,
+        others=tuple(sorted(others, key=lambda pile: pile.by)),
+    )
+
+
+def _pile(rows: list[_Staged], by: str, *, is_mine: bool) -> Pile:
+    return Pile(
+        by=by,
+        is_mine=is_mine,
+        servers=len({row.server for row in rows}),
+        ports=len({row.port for row in rows}),
+        changes=len(rows),
+    )

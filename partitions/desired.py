@@ -1,0 +1,66 @@
+"""Desired: the current revision's table with a selection of staged changes in it. The only bridge to values."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from inventory.models import ManagerHost, Port, Subnet
+from partitions.models import Partition, StagedChange
+from subnet.guid import GUID
+from subnet.pkey import Membership, PKey
+from subnet.table import Member, PartitionTable, safe_label
+from subnet.table import Partition as TablePartition
+
+type Members = dict[PKey, dict[GUID, Membership]]
+
+
+def wanted_table(*, subnet: Subnet, current: PartitionTable, changes: Iterable[StagedChange]) -> PartitionTable:
+    """The table that `current` becomes by `changes`: names, tenants and labels as the rows say today. 3 queries.
+
+    Partitions without members are left out: they are rows, and nothing on the fabric. A partition that no row knows
+    stays as it is: FabricUI never removes what it did not put there.
+    """
+    members: Members = defaultdict(dict)
+    for partition, member in current.memberships():
+        members[partition.pkey][member.guid] = member.membership
+    for change in changes:
+        held = members[PKey(change.partition.pkey)]
+        if change.kind_to is None:
+            held.pop(change.port.guid, None)
+        else:
+            held[change.port.guid] = Membership(change.kind_to)
+    known = {partition.pkey: partition for partition in current.partitions}
+    rows = {PKey(row.pkey): row for row in Partition.objects.filter(subnet=subnet).select_related("tenant")}
+    return PartitionTable(
+        sm_ports=sm_ports(subnet),
+        partitions=tuple(
+            _partition(pkey, held, rows.get(pkey), known.get(pkey)) for pkey, held in members.items() if held
+        ),
+        labels=_labels(subnet, {guid for held in members.values() for guid in held}),
+    )
+
+
+def sm_ports(subnet: Subnet) -> tuple[GUID, ...]:
+    """The port GUIDs of the subnet's registered manager hosts."""
+    return tuple(GUID(guid) for guid in ManagerHost.objects.filter(subnet=subnet).values_list("port_guid", flat=True))
+
+
+def _partition(
+    pkey: PKey, held: dict[GUID, Membership], row: Partition | None, known: TablePartition | None
+) -> TablePartition:
+    members = tuple(Member(guid, membership) for guid, membership in held.items())
+    if row is not None:
+        return TablePartition(
+            pkey=pkey,
+            name=row.name,
+            tenant=None if row.tenant is None else row.tenant.slug,
+            members=members,
+            ipoib=known is not None and known.ipoib,
+        )
+    assert known is not None  # noqa: S101  a member comes from a row or from the current table
+    return TablePartition(pkey=pkey, name=known.name, tenant=known.tenant, members=members, ipoib=known.ipoib)
+
+
+def _labels(subnet: Subnet, named: set[GUID]) -> dict[GUID, str]:
+    """The hostname of each named port's server; one query over the subnet, whatever the number of ports."""
+    rows = Port.objects.filter(subnet=subnet, hca__isnull=False).values_list("guid", "hca__server__hostname")
+    return {GUID(guid): safe_label(hostname) for guid, hostname in rows if guid in named}

@@ -1,0 +1,171 @@
+"""The mirror: make Membership rows show the current revision, and let go of staged changes that have come true.
+
+It follows the events of rollouts (`audit.follow`), at least once and possibly long after them, so it looks at what
+is current *now* and at nothing in the event but the subnet. All of one catch-up is one transaction: a crash in the
+middle leaves the former revision's rows and the cursor where they were, and the next turn does all of it again.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from django.db import transaction
+from django.db.models import F, OuterRef, Q, Subquery
+from django.utils import timezone
+
+from audit.actions import Action
+from audit.models import Event
+from audit.record import record
+from audit.values import SYSTEM, Subject
+from deploy.models import Fence, Revision
+from deploy.queries import current_revision
+from inventory.models import Port, Subnet
+from partitions.errors import MirrorBroken
+from partitions.models import Membership, MembershipKind, MirroredRevision, Partition, StagedChange
+from subnet.guid import GUID
+from subnet.table import PartitionTable
+
+BATCH = 500  # rows a statement: SQLite takes 32,766 variables, older ones 999
+
+# Whatever may change which revision is current; `follow` looks for itself whether it did.
+FOLLOWED = frozenset(
+    {
+        Action.REVISION_PROPOSE,  # the first revision is current at once
+        Action.ROLLOUT_PROVEN,
+        Action.ROLLOUT_DEGRADED,
+        Action.ROLLOUT_RESTORED,
+    }
+)
+
+type Rows = dict[tuple[int, int], MembershipKind]  # (row id of partition, of port) → how
+
+
+def follow(event: Event) -> None:
+    """Catch up with whatever subnet the event is about; the follower's function."""
+    if event.subject_kind == "rollout":
+        subnets = Subnet.objects.filter(rollouts__public_id=event.subject_key)
+    elif event.subject_kind == "revision":
+        subnets = Subnet.objects.filter(revisions__public_id=event.subject_key)
+    else:
+        subnets = Subnet.objects.filter(public_id=event.subject_key)
+    for subnet in subnets:
+        catch_up(subnet)
+
+
+def is_settling(subnet: Subnet) -> bool:
+    """Whether the board still shows an older revision than the current one. One query."""
+    return Fence.objects.filter(subnet=subnet).exclude(subnet__mirrored__revision=F("current")).exists()
+
+
+@transaction.atomic
+def catch_up(subnet: Subnet) -> bool:
+    """Show the current revision of `subnet`; return whether there was anything to do. Safe to call at any time.
+
+    Raises MirrorBroken when the revision names a partition that no row knows.
+    """
+    if _behind(subnet) is None:
+        return False
+    Subnet.objects.select_for_update().get(pk=subnet.pk)  # one catch-up at a time
+    revision = _behind(subnet)
+    if revision is None:
+        return False
+    table = revision.partition_table()
+    touched = _write_memberships(_wanted(subnet, table, revision), subnet)
+    _let_go(subnet, touched)
+    _remember_tenants(subnet)
+    MirroredRevision.objects.update_or_create(subnet=subnet, defaults={"revision": revision, "at": timezone.now()})
+    record(
+        action=Action.MEMBER_SETTLE,
+        actor=SYSTEM,
+        subject=Subject(kind="revision", key=revision.public_id, label=f"{revision} of {subnet}"),
+        after={"ports": len(touched)},
+    )
+    return True
+
+
+def _behind(subnet: Subnet) -> Revision | None:
+    """The current revision if the rows do not show it yet."""
+    current = current_revision(subnet)
+    if current is None or MirroredRevision.objects.filter(subnet=subnet, revision=current).exists():
+        return None
+    return current
+
+
+def _wanted(subnet: Subnet, table: PartitionTable, revision: Revision) -> Rows:
+    """The rows that `table` asks for; a port that no row knows yet gets one, named in a file."""
+    partitions = dict(Partition.objects.filter(subnet=subnet).values_list("pkey", "pk"))
+    for partition in table.partitions:
+        if int(partition.pkey) not in partitions:
+            raise MirrorBroken(
+                f"{revision} of {subnet} has a partition {partition.name} ({partition.pkey}) that FabricUI has no row "
+                "for, so its members cannot be shown. Create that partition with this P_Key for its tenant; the board "
+                "catches up by itself."
+            )
+    ports = _ports(subnet, table.by_port())
+    return {
+        (partitions[int(partition.pkey)], ports[member.guid]): MembershipKind(member.membership.value)
+        for partition, member in table.memberships()
+    }
+
+
+def _ports(subnet: Subnet, guids: Iterable[GUID]) -> dict[GUID, int]:
+    rows = Port.objects.filter(subnet=subnet).values_list("guid", "pk")
+    known = {GUID(guid): pk for guid, pk in rows}
+    missing = [guid for guid in guids if guid not in known]
+    if missing:
+        created = Port.objects.bulk_create([Port(subnet=subnet, guid=guid) for guid in missing], batch_size=BATCH)
+        known |= {GUID(port.guid): port.pk for port in created}
+    return known
+
+
+def _write_memberships(wanted: Rows, subnet: Subnet) -> set[int]:
+    """Make the subnet's rows equal `wanted`; return the row ids of the ports that were touched."""
+    rows = Membership.objects.filter(partition__subnet=subnet).values_list("partition_id", "port_id", "pk", "kind")
+    current = {(partition, port): (pk, MembershipKind(kind)) for partition, port, pk, kind in rows}
+    gone = {place: pk for place, (pk, _) in current.items() if place not in wanted}
+    new = {place: kind for place, kind in wanted.items() if place not in current}
+    changed = {place: kind for place, kind in wanted.items() if place in current and current[place][1] != kind}
+    for batch in batches(list(gone.values())):
+        Membership.objects.filter(pk__in=batch).delete()
+    Membership.objects.bulk_create(
+        [Membership(partition_id=partition, port_id=port, kind=kind) for (partition, port), kind in new.items()],
+        batch_size=BATCH,
+    )
+    for kind in MembershipKind:
+        for batch in batches([current[place][0] for place, to in changed.items() if to == kind]):
+            Membership.objects.filter(pk__in=batch).update(kind=kind)
+    return {port for _, port in (*gone, *new, *changed)}
+
+
+def _let_go(subnet: Subnet, touched: set[int]) -> None:
+    """Delete staged changes that are current now, and let the others start from what is current."""
+    staged = StagedChange.objects.of_subnet(subnet)
+    now = Subquery(Membership.objects.filter(partition=OuterRef("partition"), port=OuterRef("port")).values("kind")[:1])
+    come_true: list[int] = []
+    moved_on: dict[str | None, list[int]] = defaultdict(list)
+    rows = staged.annotate(now=now).values_list("pk", "port_id", "kind_from", "kind_to", "now")
+    for pk, port, kind_from, kind_to, kind_now in rows:
+        if kind_to == kind_now:
+            come_true.append(pk)
+        elif port in touched and kind_from != kind_now:
+            moved_on[kind_now].append(pk)
+    for batch in batches(come_true):
+        StagedChange.objects.filter(pk__in=batch).delete()
+    for kind, ids in moved_on.items():
+        for batch in batches(ids):
+            StagedChange.objects.filter(pk__in=batch).update(kind_from=kind)
+
+
+def _remember_tenants(subnet: Subnet) -> None:
+    """Note on each port whose partitions it is in; a port that has left keeps the last one."""
+    tenant = Subquery(
+        Membership.objects.filter(port=OuterRef("pk"), partition__tenant__isnull=False).values("partition__tenant")[:1]
+    )
+    ports = Port.objects.filter(subnet=subnet).annotate(tenant_now=tenant).exclude(tenant_now=None)
+    stale = ports.filter(Q(former_tenant=None) | ~Q(former_tenant=F("tenant_now")))
+    for batch in batches(list(stale.values_list("pk", flat=True))):
+        Port.objects.filter(pk__in=batch).update(former_tenant=tenant)
+
+
+def batches(ids: list[int]) -> Iterable[list[int]]:
+    """`ids` in pieces that fit into one statement."""
+    return (ids[start : start + BATCH] for start in range(0, len(ids), BATCH))

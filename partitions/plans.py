@@ -1,0 +1,237 @@
+"""Draw up a plan: what a selection of staged changes does to the current revision, to each file and each port.
+
+A plan is drawn anew each time it is looked at; nothing is stored. Its digest names what the person looked at, so
+that the rollout can tell whether it is still that.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from django.db.models import Max
+
+from deploy.models import Observation, Revision
+from deploy.queries import current_revision, latest_observation, observed_fabric
+from inventory.models import ManagerHost, Server, Subnet
+from partitions import refusals
+from partitions.desired import wanted_table
+from partitions.errors import PartitionsError
+from partitions.models import StagedChange
+from partitions.selection import Selection
+from people.models import User
+from subnet import partitions_conf, policy
+from subnet.guid import GUID
+from subnet.observed import ObservedFabric
+from subnet.plan import Plan, diff, unified_diff
+from subnet.policy import Limits, Violation
+from subnet.table import PartitionTable
+
+QUARTER = 16  # hex digits of each part of a plan's digest
+ASSUMED_CAPACITY = 32  # P_Keys a port is sure to hold when nobody has read how many (ground truth: OpenSM, 5)
+
+
+class NoRevision(PartitionsError):
+    """A subnet that FabricUI has no first revision of, so that there is nothing to plan from."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """The file of one manager host: what stands in it, as far as was read, and what will."""
+
+    host: str
+    before: bytes | None  # None: it holds bytes that are no revision of ours, or was never read
+    diff: str  # unified; empty when `before` is None
+    note: str  # a sentence when the file is not what it should be now; else empty
+
+
+@dataclass(frozen=True)
+class DrawnPlan:
+    """All that the plan page shows and the rollout needs."""
+
+    subnet: Subnet
+    selection: Selection
+    changes: tuple[StagedChange, ...]
+    parent: Revision
+    observation: Observation | None
+    current: PartitionTable
+    table: PartitionTable
+    number: int  # of the revision that this will be
+    data: bytes  # its bytes
+    plan: Plan
+    violations: tuple[Violation, ...]
+    managers: tuple[str, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no port's P_Key table would change."""
+        return self.plan.is_empty
+
+    @property
+    def refusals(self) -> tuple[Violation, ...]:
+        """The violations that stop it."""
+        return tuple(violation for violation in self.violations if violation.severity == "refuse")
+
+    @cached_property
+    def digest(self) -> str:
+        """64 hex digits that name what the person looks at: four quarters, so that a stale one says what changed."""
+        return "".join(self._quarters().values())
+
+    def differs_in(self, digest: str) -> frozenset[str]:
+        """In which of parent, changes, table and observation another plan with this digest differs from this one."""
+        quarters = self._quarters()
+        names = list(quarters)
+        return frozenset(
+            name for at, name in enumerate(names) if digest[at * QUARTER : (at + 1) * QUARTER] != quarters[name]
+        )
+
+    def _quarters(self) -> dict[str, str]:
+        looked_at = {
+            "parent": self.parent.digest,
+            "changes": sorted((change.pk, change.kind_from or "", change.kind_to or "") for change in self.changes),
+            "table": partitions_conf.table_digest(self.table),
+            "observation": None if self.observation is None else self.observation.public_id,
+        }
+        return {name: _sha256(value)[:QUARTER] for name, value in looked_at.items()}
+
+    @cached_property
+    def servers(self) -> tuple[Server, ...]:
+        """The servers whose ports are in the selection, by hostname."""
+        servers = {change.port.hca.server for change in self.changes if change.port.hca is not None}
+        return tuple(sorted(servers, key=lambda server: server.hostname))
+
+    @cached_property
+    def people(self) -> tuple[str, ...]:
+        """Whose changes these are."""
+        return tuple(sorted({str(change.by) for change in self.changes}))
+
+    @property
+    def by_hand(self) -> int:
+        """The manual actions that a person would need for the same."""
+        return self.plan.by_hand(len(self.managers))
+
+    @cached_property
+    def files(self) -> tuple[FileChange, ...]:
+        """What happens to each manager host's file. One query for the bytes that were read there."""
+        return tuple(_files(self))
+
+    @property
+    def sentence(self) -> str:
+        """The plan in one sentence for somebody who knows no P_Keys."""
+        if self.is_empty:
+            return "Nothing would change on the fabric."
+        moved = _moves(self.changes)
+        many = len(self.servers)
+        who = str(self.servers[0]) if many == 1 else f"{many} servers"
+        way = moved[0] if len(moved) == 1 else f"between {len(_partitions(self.changes))} partitions"
+        verb = "moves" if many == 1 else "move"
+        ports = len(self.plan.affected)
+        change = "port changes its P_Keys" if ports == 1 else "ports change their P_Keys"
+        return f"{who} {verb} {way}: {ports} {change}, and every other port keeps what it has."
+
+
+def draw_up_plan(
+    *, subnet: Subnet, selection: Selection, user: User, observation: Observation | None = None
+) -> DrawnPlan:
+    """Draw the plan of `selection` on what is current now; `observation` is the latest finished one by default.
+
+    Reads rows only; nothing is recorded. Raises NoRevision.
+    """
+    parent = current_revision(subnet)
+    if parent is None:
+        raise NoRevision(
+            f"Subnet {subnet} has no first revision yet. Record what stands on its manager hosts before you plan."
+        )
+    looked = latest_observation(subnet) if observation is None else observation
+    if looked is not None and looked.state != Observation.State.DONE:
+        looked = None
+    fabric = None if looked is None else observed_fabric(looked)
+    changes = tuple(selection.of(subnet=subnet, user=user).whole().order_by("pk"))
+    current = parent.partition_table()
+    table = wanted_table(subnet=subnet, current=current, changes=changes)
+    number = (Revision.objects.filter(subnet=subnet).aggregate(newest=Max("number"))["newest"] or 0) + 1
+    header = partitions_conf.Header(subnet=subnet.name, revision=number, parent=parent.digest)
+    return DrawnPlan(
+        subnet=subnet,
+        selection=selection,
+        changes=changes,
+        parent=parent,
+        observation=looked,
+        current=current,
+        table=table,
+        number=number,
+        data=partitions_conf.render(table, header),
+        plan=diff(current, table, fabric),
+        violations=(
+            *policy.check(table, limits(fabric, table), sm_ports_registered=table.sm_ports),
+            *_between_tenants(changes),
+        ),
+        managers=tuple(ManagerHost.objects.filter(subnet=subnet).order_by("name").values_list("name", flat=True)),
+    )
+
+
+def limits(fabric: ObservedFabric | None, table: PartitionTable) -> Limits:
+    """How many P_Keys each port holds, as read; a careful guess for the ports that were not."""
+    if fabric is None:
+        return Limits(capacity=ASSUMED_CAPACITY)
+    capacity: dict[GUID, int] = dict.fromkeys(table.by_port(), ASSUMED_CAPACITY)
+    capacity |= {guid: reading.capacity for guid, reading in fabric.end_ports.items()}
+    return Limits(capacity=capacity)
+
+
+def _between_tenants(changes: Iterable[StagedChange]) -> Iterable[Violation]:
+    """Say again at the end what staging refused at the beginning: rows may have changed in between."""
+    for change in changes:
+        tenant, former = change.partition.tenant, change.port.former_tenant
+        if change.kind_to is not None and tenant is not None and former is not None and tenant != former:
+            yield Violation(
+                rule="between_tenants",
+                severity="refuse",
+                where=str(change.port.guid),
+                sentence=f"Port {change.port} was last in a partition of {former}, so {tenant} may not take it: moves "
+                "between tenants need break-before-make, which this version does not have. Discard this change.",
+            )
+
+
+def _sha256(value: object) -> str:
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()
+
+
+def _files(drawn: DrawnPlan) -> Iterable[FileChange]:
+    seen = {} if drawn.observation is None else {item["host"]: item for item in drawn.observation.managers}
+    digests = {item.get("digest") for item in seen.values()}
+    known: dict[str, bytes] = {
+        digest: bytes(data)
+        for digest, data in Revision.objects.filter(subnet=drawn.subnet, digest__in=digests - {None}).values_list(
+            "digest", "data"
+        )
+    }
+    for host in drawn.managers:
+        item = seen.get(host)
+        if item is None:
+            before, note = bytes(drawn.parent.data), f"The file of {host} was not read; this is how it should be."
+        elif item.get("error"):
+            before, note = None, f"The file of {host} could not be read: {item['error']}"
+        elif item["digest"] not in known:
+            before, note = (
+                None,
+                (f"The file of {host} is none of FabricUI's revisions. Look at it before it is replaced."),
+            )
+        else:
+            before, note = known[item["digest"]], ""
+            if item["digest"] != drawn.parent.digest:
+                note = f"The file of {host} is not the current one. Roll the current revision out there first."
+        yield FileChange(host, before, "" if before is None else unified_diff(before, drawn.data, host), note)
+
+
+def _moves(changes: Sequence[StagedChange]) -> list[str]:
+    """The different ways of the servers in words, each once."""
+    by_server: dict[int, list[StagedChange]] = {}
+    for change in changes:
+        by_server.setdefault(change.port.hca.server_id if change.port.hca else 0, []).append(change)
+    return sorted({refusals.way(rows) for rows in by_server.values()})
+
+
+def _partitions(changes: Iterable[StagedChange]) -> set[int]:
+    return {change.partition_id for change in changes}

@@ -1,0 +1,198 @@
+"""The rules of a move, one function each. Each returns quietly or raises MoveRefused with a sentence."""
+
+from collections.abc import Collection, Iterable
+from datetime import datetime
+
+from audit.actions import Action
+from audit.models import Event
+from deploy.queries import current_revision, running_rollout
+from inventory.models import ManagerHost, PortConflict, Server
+from partitions.errors import MoveRefused
+from partitions.models import MembershipKind, Partition, StagedChange
+from partitions.standing import Standing, in_words
+from people.models import Tenant, User
+from subnet.guid import GUID
+
+
+def refuse_target(server: Server, target: Partition | None, source: Partition | None) -> None:
+    """The target must be another partition of the same subnet that still takes members."""
+    if target == source:
+        where = "Unassigned" if target is None else target.name
+        raise MoveRefused(
+            f"{server} is already in {where}: source and target are the same. Choose another target.",
+            rule="same_partition",
+        )
+    if target is None:
+        return
+    if target.retired_at is not None:
+        raise MoveRefused(
+            f"{target.name} was retired at {moment(target.retired_at)} and takes no members. Choose another partition.",
+            rule="retired",
+        )
+    if target.subnet_id != server.subnet_id:
+        raise MoveRefused(
+            f"{server} is on another subnet than {target.name}. Choose a partition of subnet {server.subnet}.",
+            rule="another_subnet",
+        )
+
+
+def refuse_unfit_ports(standing: Standing) -> None:
+    """A server moves only when each of its InfiniBand ports is known, undisputed and no manager host's."""
+    server, ports = standing.server, standing.ports
+    if not ports:
+        raise MoveRefused(
+            f"{server} has reported no InfiniBand port, so it cannot be a member of a partition. Check its HCAs "
+            "(their link layer may be Ethernet) and let its agent report again.",
+            rule="no_ports",
+        )
+    sm_ports = set(
+        ManagerHost.objects.filter(subnet=server.subnet_id, port_guid__in=[port.guid for port in ports]).values_list(
+            "port_guid", "name"
+        )
+    )
+    if sm_ports:
+        guid, host = min(sm_ports)
+        raise MoveRefused(
+            f"Port {guid} of {server} is the SM port of manager host {host}. FabricUI keeps it a full member of "
+            "Default only; it never joins a tenant's or the provider's partition. Move another server.",
+            rule="sm_port",
+        )
+    disputed = PortConflict.objects.filter(port__in=ports, closed_at=None).select_related("port", "claimed_by").first()
+    if disputed is not None:
+        raise MoveRefused(
+            f"Port {disputed.port} of {server} is also claimed by {disputed.claimed_by}. "
+            f"Decide the conflict on the page of {server} first; nothing moves until then.",
+            rule="conflict",
+        )
+    unconfirmed = [port.guid for port in ports if port.confirmed_at is None]
+    if unconfirmed:
+        more = f" (and {len(unconfirmed) - 1} more)" if len(unconfirmed) > 1 else ""
+        raise MoveRefused(
+            f"Port {unconfirmed[0]}{more} of {server} is not confirmed yet. Confirm on the page of {server} that the "
+            "hardware is really there, then move it.",
+            rule="unconfirmed",
+        )
+
+
+def refuse_anothers_change(standing: Standing, person: User) -> None:
+    """Two people never stage on one port; the first one's change stands until it is current or discarded."""
+    others = [change for change in standing.staged.values() if change.by_id != person.pk]
+    if not others:
+        return
+    newest = max(others, key=lambda change: change.at)
+    raise MoveRefused(
+        f"{newest.by} has already staged {standing.server} {way(others)} at {moment(newest.at)}. "
+        f"Ask {newest.by}, or discard that change first.",
+        rule="another_person",
+    )
+
+
+def refuse_lost_source(standing: Standing, source: Partition | None) -> None:
+    """The server must still be where the person took it from."""
+    server = standing.server
+    wanted = standing.partitions_wanted()
+    if source is None:
+        if not wanted:
+            return
+        gone = f"{server} is no longer unassigned"
+    else:
+        if standing.is_in(source):
+            return
+        gone = f"{server} is not in {source.name} any more"
+    raise MoveRefused(
+        f"{gone}{_last_mover(server)}. Now it is in {in_words(wanted)}. Load the board again and move it from there.",
+        rule="source_lost",
+    )
+
+
+def refuse_rolling_out(servers: Collection[Server], guids: Collection[GUID]) -> None:
+    """What a running rollout is making true cannot be changed under its hands. All of one subnet."""
+    if not servers:
+        return
+    subnet = next(iter(servers)).subnet
+    rollout = running_rollout(subnet)
+    if rollout is None or rollout.revision == current_revision(subnet):
+        return  # nothing runs, or all that is owed is another copy of the file
+    before = rollout.parent.partition_table().by_port()
+    after = rollout.revision.partition_table().by_port()
+    touched = sorted(guid for guid in guids if before.get(guid) != after.get(guid))
+    if touched:
+        names = ", ".join(sorted(server.hostname for server in servers)[:3])
+        raise MoveRefused(
+            f"A rollout that {rollout.started_by_name} started at {moment(rollout.requested_at)} is changing port "
+            f"{touched[0]} ({names}). Wait until it has ended, then try again.",
+            rule="rolling_out",
+        )
+
+
+def refuse_between_tenants(standing: Standing, target: Partition, after: Collection[Partition]) -> None:
+    """A server stays with one tenant, until a move can first take it away, prove that, and clean it.
+
+    `after` is every partition the board will show it in, `target` included.
+    """
+    server = standing.server
+    if target.tenant is None:
+        return
+    tenants = standing.tenants_now() | {partition.tenant for partition in after if partition.tenant is not None}
+    others = sorted(tenants - {target.tenant}, key=str)
+    if not others:
+        return
+    raise MoveRefused(
+        f"{server} {_history(standing, others)}, so {target.tenant} may not take it: moves between tenants need "
+        "break-before-make, which this version does not have. "
+        f"Keep {server} with {others[0]}, or give {target.tenant} a server that no other tenant has had.",
+        rule="between_tenants",
+    )
+
+
+def refuse_full_in_shared(standing: Standing, target: Partition, after: Collection[Partition]) -> None:
+    """A tenant's port is a limited member of the provider's partitions: two tenants never meet there."""
+    if target.tenant is None:
+        return
+    for partition in after:
+        places = [(port.pk, partition.pk) for port in standing.ports]
+        if partition.tenant is None and MembershipKind.FULL in {standing.wanted(place) for place in places}:
+            raise MoveRefused(
+                f"{standing.server} is a full member of the provider's partition {partition.name}, where it would meet "
+                f"other tenants' servers. Move it from {partition.name} instead of adding, or make it a limited "
+                "member there first.",
+                rule="full_in_shared",
+            )
+
+
+def way(changes: Iterable[StagedChange]) -> str:
+    """The way of one server's changes in a sentence: “from training to inference”."""
+    rows = list(changes)
+    left = sorted({row.partition.name for row in rows if row.kind_to is None})
+    joined = sorted({row.partition.name for row in rows if row.kind_from is None})
+    altered = sorted({row.partition.name for row in rows if row.kind_from is not None and row.kind_to is not None})
+    words = [f"from {' and '.join(left)}" if left else "", f"to {' and '.join(joined)}" if joined else ""]
+    if left and not joined:
+        words.append("to Unassigned")
+    if altered:
+        words.append(f"to another membership in {' and '.join(altered)}")
+    return " ".join(word for word in words if word)
+
+
+def moment(at: datetime) -> str:
+    """A time in a sentence, in UTC."""
+    return f"{at:%Y-%m-%d %H:%M} UTC"
+
+
+def _last_mover(server: Server) -> str:
+    """Who last staged this server, as an apposition; nothing when the trail does not say."""
+    event = (
+        Event.objects.filter(action=Action.MEMBER_STAGE, subject_kind="server", subject_key=server.public_id)
+        .order_by("-number")
+        .first()
+    )
+    return "" if event is None else f": {event.actor_name} moved it at {moment(event.at)}"
+
+
+def _history(standing: Standing, others: list[Tenant]) -> str:
+    """Where the server has been, for the sentence above."""
+    now = [partition for partition in standing.partitions_wanted() if partition.tenant in others]
+    now += [partition for partition in standing.partitions_now() if partition.tenant in others]
+    if now:
+        return f"is in {now[0].name}, a partition of {now[0].tenant}"
+    return f"was last in a partition of {others[0]}"

@@ -1,0 +1,73 @@
+"""Selection: which staged changes go into a plan. Nobody's unfinished work travels with somebody else's rollout."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Self
+
+from django.db.models import Exists, OuterRef, Q
+
+from inventory.models import Subnet
+from partitions.errors import InvalidSelection
+from partitions.models import Membership, StagedChange, StagedChangeQuerySet
+from people.models import User
+
+
+class Whose(StrEnum):
+    """The three ways to choose."""
+
+    MINE = "mine"
+    TENANT = "tenant"
+    ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The choice itself. In a query string: `mine`, `tenant:<public id>` or `all`."""
+
+    whose: Whose
+    tenant: str = ""  # public id, when whose is TENANT
+
+    def __str__(self) -> str:
+        return f"tenant:{self.tenant}" if self.whose is Whose.TENANT else self.whose.value
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The selection that `text` spells, *mine* when it is empty; raise InvalidSelection for anything else."""
+        word, colon, tenant = text.strip().partition(":")
+        if word == Whose.TENANT and tenant:
+            return cls(Whose.TENANT, tenant)
+        if not word:
+            return cls(Whose.MINE)
+        if not colon and word in (Whose.MINE, Whose.ALL):
+            return cls(Whose(word))
+        raise InvalidSelection(
+            f"“{text[:40]}” selects no staged changes. Write mine, all, or tenant: and the tenant's id."
+        )
+
+    @property
+    def in_words(self) -> str:
+        """What the page calls it."""
+        return {Whose.MINE: "your changes", Whose.TENANT: "this tenant's changes", Whose.ALL: "all changes"}[self.whose]
+
+    def of(self, *, subnet: Subnet, user: User) -> StagedChangeQuerySet:
+        """The staged changes that `user` means by this, of one subnet."""
+        staged = StagedChange.objects.of_subnet(subnet)
+        if self.whose is Whose.MINE:
+            return staged.filter(by=user)
+        if self.whose is Whose.ALL:
+            return staged
+        return staged.filter(Q(partition__tenant__public_id=self.tenant) | self._shared_with_tenant())
+
+    def _shared_with_tenant(self) -> Q:
+        """Changes of this tenant's ports in the provider's partitions: halves of one move stay together."""
+        port = OuterRef("port")
+        theirs = Q(partition__tenant__public_id=self.tenant)
+        return Q(partition__tenant=None) & (
+            Q(port__former_tenant__public_id=self.tenant)
+            | Exists(Membership.objects.filter(theirs, port=port))
+            | Exists(StagedChange.objects.filter(theirs, port=port))
+        )
+
+
+MINE = Selection(Whose.MINE)
+ALL = Selection(Whose.ALL)
