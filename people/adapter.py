@@ -19,6 +19,15 @@ from people.models import User
 class ClosedAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth has no types
     """Accounts are made by an operator."""
 
+    error_messages = {  # noqa: RUF012  as allauth declares it
+        **DefaultAccountAdapter.error_messages,
+        "username_password_mismatch": "User name or password is wrong. Type both again; in the password, upper and "
+        "lower case count.",
+        "too_many_login_attempts": "Too many failed attempts. Nothing was checked this time: wait five minutes, then "
+        "try again. An operator can give you a new password.",
+        "enter_current_password": "This is not your present password.",
+    }
+
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         """Nobody signs up by themselves."""
         return False
@@ -64,5 +73,5 @@ def refused(*, address: str, username: str) -> None:
 
 def _attempted(username: str) -> Subject:
     # What was typed is recorded only if it names a person: people type passwords into the wrong field.
-    person = User.objects.filter(username=username).first()
+    person = User.objects.filter(username__iexact=username).first()
     return person_subject(person) if person is not None else Subject(kind="person", key="", label="an unknown name")
