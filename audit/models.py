@@ -1,12 +1,20 @@
 """Event, the head of the chain, and how far each follower has come."""
 
+from collections.abc import Iterable
+from typing import Any, NoReturn
+
 from django.db import models
+
+from audit.canonical import digest, utc_text
+from audit.errors import AppendOnly
+from audit.querysets import EventQuerySet
 
 
 class Event(models.Model):
     """One thing that happened. People and things are frozen as text: a later rename changes no history.
 
-    `hash` is the SHA-256 over the canonical JSON of all other fields, `previous_hash` included.
+    `hash` is the SHA-256 over the canonical JSON of all other fields, `previous_hash` included. Triggers refuse
+    UPDATE and DELETE (migration 0002).
     """
 
     number = models.PositiveBigIntegerField(unique=True)  # 1, 2, 3 … without a gap
@@ -26,6 +34,8 @@ class Event(models.Model):
     previous_hash = models.CharField(max_length=64)
     hash = models.CharField(max_length=64, unique=True)
 
+    objects = EventQuerySet.as_manager()
+
     class Meta:
         indexes = [
             models.Index(fields=["action", "-number"], name="event_action"),  # the list, filtered by action
@@ -37,9 +47,50 @@ class Event(models.Model):
     def __str__(self) -> str:
         return f"#{self.number} {self.action} {self.subject_label}"
 
+    def save(self, *args: object, **kwargs: object) -> NoReturn:
+        """Refuse: events come from `audit.record.record` and never change."""
+        raise AppendOnly(f"Event {self.number} is part of a chain: it is written once, by audit.record.record().")
+
+    def delete(self, *args: object, **kwargs: object) -> NoReturn:
+        """Refuse: no event ever goes."""
+        raise AppendOnly(f"Event {self.number} is part of a chain and cannot be removed.")
+
+    def content_hash(self) -> str:
+        """Compute the hash of what the event says now; equal to `hash` unless somebody edited it."""
+        content: dict[str, Any] = {name: getattr(self, name) for name in HASHED}
+        content["at"] = utc_text(self.at)
+        return digest(content)
+
+    def append(self) -> None:
+        """Insert the event. Only `audit.record.record` calls this."""
+        super().save(force_insert=True)
+
+
+# Everything but the row id and the hash itself. A new field means a new chain format: see docs/audit.md first.
+HASHED: Iterable[str] = (
+    "number",
+    "at",
+    "action",
+    "actor_kind",
+    "actor_key",
+    "actor_name",
+    "subject_kind",
+    "subject_key",
+    "subject_label",
+    "tenant_key",
+    "before",
+    "after",
+    "reason",
+    "request_id",
+    "previous_hash",
+)
+
 
 class ChainHead(models.Model):
-    """The newest event's number and hash; exactly one row, changed by compare-and-swap."""
+    """The newest event's number and hash; exactly one row (id 1), locked while an event is appended.
+
+    A trigger lets it move by exactly one number and never go.
+    """
 
     number = models.PositiveBigIntegerField(default=0)
     hash = models.CharField(max_length=64)
@@ -53,8 +104,10 @@ class FollowerCursor(models.Model):
 
     name = models.CharField(max_length=60, unique=True)
     number = models.PositiveBigIntegerField(default=0)
-    failure = models.TextField(blank=True)  # why it stands still, if it does
     moved_at = models.DateTimeField(null=True)
+    failure = models.TextField(blank=True)  # why it stands still, if it does
+    tries = models.PositiveIntegerField(default=0)  # how often in a row the next event has failed
+    next_try_at = models.DateTimeField(null=True)  # not before this moment, after a failure
 
     def __str__(self) -> str:
         return f"{self.name} at {self.number}"

@@ -2,6 +2,8 @@
 
 from django.urls import include, path
 
+handler500 = "fabricui.page.server_error"
+
 urlpatterns = [
     path("account/", include("people.urls")),
     path("", include("console.urls")),

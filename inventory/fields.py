@@ -1,6 +1,6 @@
 """GUIDField: a GUID in a column, always in its one spelling."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.core.exceptions import ValidationError
 from django.db import models
@@ -9,7 +9,13 @@ from subnet.errors import InvalidGUID
 from subnet.guid import GUID
 
 
-class GUIDField(models.CharField[Any, Any]):
+if TYPE_CHECKING:
+    _Text = models.CharField[Any, Any]
+else:
+    _Text = models.CharField  # at run time Django's fields take no type arguments
+
+
+class GUIDField(_Text):
     """Text, because a 64-bit unsigned number does not fit a signed bigint and JSON loses its digits."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -3,8 +3,11 @@
 from django.db import models
 
 from inventory.fields import GUIDField
+from inventory.querysets import PortQuerySet, ServerQuerySet
 from people.models import Tenant
 from people.public_id import new_public_id
+
+DEFAULT_PREFIX = "0xfe80000000000000"  # OpenSM's default subnet prefix (IBA: the link-local GID prefix)
 
 
 class Subnet(models.Model):
@@ -21,6 +24,8 @@ class Subnet(models.Model):
     frozen_at = models.DateTimeField(null=True)
     frozen_reason = models.TextField(blank=True)
     qualification = models.JSONField(null=True)  # the report that `write` needs
+    # Upper half of every GID in it, as OpenSM's `subnet_prefix`; a port that reports another one is in another subnet.
+    prefix = GUIDField(default=DEFAULT_PREFIX)
 
     def __str__(self) -> str:
         return self.name
@@ -56,12 +61,14 @@ class Server(models.Model):
 
     subnet = models.ForeignKey(Subnet, on_delete=models.PROTECT, related_name="servers")
     public_id = models.CharField(max_length=12, unique=True, default=new_public_id, editable=False)
-    hostname = models.CharField(max_length=255)
+    hostname = models.CharField(max_length=255)  # as enrolled; a report under another name does not change it
     boot_id = models.CharField(max_length=64, blank=True)
     registered_at = models.DateTimeField(auto_now_add=True)
     reported_at = models.DateTimeField(null=True)  # the last report, changed or not
     report = models.JSONField(null=True)  # the last report that changed anything, as it came
     report_digest = models.CharField(max_length=64, blank=True)
+
+    objects = ServerQuerySet.as_manager()
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["subnet", "hostname"], name="server_hostname")]
@@ -71,10 +78,10 @@ class Server(models.Model):
 
 
 class HCA(models.Model):
-    """One host channel adapter of a server, known by its node GUID."""
+    """One host channel adapter of a server, known by its node GUID (by its device while that cannot be read)."""
 
     server = models.ForeignKey(Server, on_delete=models.CASCADE, related_name="hcas")
-    node_guid = GUIDField(unique=True)
+    node_guid = GUIDField(unique=True, null=True)
     system_image_guid = GUIDField(null=True)
     device = models.CharField(max_length=64)  # mlx5_0; a name the host may change at will
 
@@ -98,15 +105,30 @@ class Port(models.Model):
     phys_state = models.CharField(max_length=20, blank=True)
     rate_text = models.CharField(max_length=60, blank=True)
     rate_gbps = models.FloatField(null=True)
-    lid = models.PositiveIntegerField(null=True)
+    lid = models.PositiveIntegerField(null=True)  # as reported; only unicast LIDs are kept
+    sm_lid = models.PositiveIntegerField(null=True)  # as reported; 0: the port knows no subnet manager
+    subnet_prefix = GUIDField(null=True)  # as reported
+    missing_since = models.DateTimeField(null=True)  # its server has reported without it since then
     confirmed_at = models.DateTimeField(null=True)  # None: *unconfirmed*, cannot be staged
     confirmed_how = models.CharField(max_length=20, blank=True)  # person | enrolled | witnessed
     seen_at = models.DateTimeField(null=True)  # last seen on the fabric by our own reading
+    leaf_guid = GUIDField(null=True)  # node GUID of the switch it is cabled to, from our own reading
+    leaf_port = models.PositiveSmallIntegerField(null=True)
     # Whose partitions it was last proven in: until break-before-make exists, no other tenant's may take it.
     former_tenant = models.ForeignKey(Tenant, on_delete=models.SET_NULL, null=True, related_name="+")
 
+    objects = PortQuerySet.as_manager()
+
+    class Meta:
+        indexes = [models.Index(fields=["subnet", "link_layer"], name="port_candidates")]
+
     def __str__(self) -> str:
         return str(self.guid)
+
+    @property
+    def server(self) -> Server | None:
+        """The server that reports it; reads `self.hca.server`, so fetch that with the row."""
+        return None if self.hca is None else self.hca.server
 
 
 class PortConflict(models.Model):

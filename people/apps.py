@@ -1,5 +1,7 @@
 """Tell Django about the room."""
 
+from importlib import import_module
+
 from django.apps import AppConfig
 
 
@@ -8,3 +10,7 @@ class PeopleConfig(AppConfig):
 
     name = "people"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        """Listen for people who sign in and out."""
+        import_module("people.logins")

@@ -1,14 +1,17 @@
 """User, Tenant, TenantRole and the API token."""
 
+from typing import ClassVar
+
 from django.conf import settings
 from django.contrib.auth.models import AbstractUser
 from django.db import models
 from knox.models import AbstractAuthToken
 
 from people.public_id import new_public_id
+from people.querysets import PersonManager, TenantQuerySet, TokenManager
 
 
-class User(AbstractUser):
+class User(AbstractUser):  # type: ignore[django-manager-missing]  # that of tokens: knox has no types
     """A person. `role` is what they are for the provider; what they are for a tenant is a TenantRole."""
 
     class Role(models.TextChoices):
@@ -25,17 +28,21 @@ class User(AbstractUser):
     role = models.CharField(max_length=10, choices=Role, default=Role.NONE)
     theme = models.CharField(max_length=5, choices=Theme, default=Theme.AUTO)
 
+    objects: ClassVar[PersonManager] = PersonManager()
+
     def __str__(self) -> str:
         return self.get_full_name() or self.username
 
 
-class Tenant(models.Model):
+class Tenant(models.Model):  # type: ignore[django-manager-missing]  # that of tokens: knox has no types
     """A customer who rents servers. `slug` stands in partitions.conf and never changes."""
 
     public_id = models.CharField(max_length=12, unique=True, default=new_public_id, editable=False)
     name = models.CharField(max_length=80, unique=True)
     slug = models.SlugField(max_length=40, unique=True)
     created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = TenantQuerySet.as_manager()
 
     def __str__(self) -> str:
         return self.name
@@ -60,10 +67,15 @@ class TenantRole(models.Model):
         return f"{self.user} is {self.get_role_display()} of {self.tenant}"
 
 
-class Token(AbstractAuthToken):
+class Token(AbstractAuthToken):  # type: ignore[misc]  # knox has no types
     """A person's API token: named, scoped, expiring, shown once; only its digest is stored."""
 
     name = models.CharField(max_length=60, default="")
     scopes = models.JSONField(default=list)
     tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, null=True, related_name="tokens")
     last_used_at = models.DateTimeField(null=True)
+
+    objects: ClassVar[TokenManager] = TokenManager()
+
+    def __str__(self) -> str:
+        return f"{self.name} of {self.user}"

@@ -27,10 +27,7 @@ class GUID(str):
     __slots__ = ()
 
     def __new__(cls, text: str) -> "GUID":
-        if _CANONICAL.match(text):
-            canonical = text
-        else:
-            canonical = f"0x{_digits(text):0>16}"
+        canonical = text if _CANONICAL.match(text) else f"0x{_digits(text):0>16}"
         if canonical in _NOBODYS:
             raise InvalidGUID(f"“{text}” is no port's GUID: zero and all ones mean “unknown”.")
         return str.__new__(cls, canonical)

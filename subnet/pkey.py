@@ -71,7 +71,7 @@ DEFAULT = PKey(DEFAULT_NUMBER)
 
 def entry(pkey: PKey, membership: Membership) -> int:
     """The 16-bit table entry of a member of `pkey`."""
-    return int(pkey) | (FULL_BIT if membership is Membership.FULL else 0)
+    return int(pkey) | (FULL_BIT if membership == Membership.FULL else 0)
 
 
 def split_entry(number: int) -> tuple[PKey, Membership]:

@@ -4,6 +4,7 @@ A table holds what people decide (tenants' and the provider's partitions and the
 SM port GUIDs, which the Default partition must name. It also carries the labels that the file shows to a person.
 """
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from typing import Any
 
 from subnet.errors import InvalidName, InvalidTable
 from subnet.guid import GUID
-from subnet.pkey import PKey, Membership
+from subnet.pkey import Membership, PKey
 
 # OpenSM keeps 31 bytes of a name and takes a digit-first name for a P_Key (ground truth: OpenSM, 2.2 and 2.3).
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,30}\Z")
@@ -38,17 +39,24 @@ def safe_label(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Member:
-    """One port's place in one partition."""
+    """One port's place in one partition; text from a row or a form is checked and made canonical."""
 
     guid: GUID
     membership: Membership
+
+    def __post_init__(self) -> None:
+        if type(self.guid) is not GUID:
+            object.__setattr__(self, "guid", GUID(self.guid))
+        if type(self.membership) is not Membership:
+            object.__setattr__(self, "membership", Membership(self.membership))
 
 
 @dataclass(frozen=True, slots=True)
 class Partition:
     """A P_Key, its name, its owner's label (None: the provider's) and its members in order of GUID.
 
-    Raises InvalidName, or InvalidTable when a port is named twice. P_Key and name are checked here, so that no
+    Raises InvalidPKey, InvalidName (also for an owner's label that is not a `safe_label`, because two owners must
+    never look like one), or InvalidTable when a port is named twice. P_Key and name are checked here, so that no
     table can exist that OpenSM would misread.
     """
 
@@ -59,11 +67,16 @@ class Partition:
     ipoib: bool = False
 
     def __post_init__(self) -> None:
-        PKey.for_partition(self.pkey)
+        object.__setattr__(self, "pkey", PKey.for_partition(self.pkey))
         partition_name(self.name)
+        if self.tenant is not None and self.tenant != safe_label(self.tenant):
+            raise InvalidName(
+                f"“{self.tenant[:60]}” cannot stand for a tenant in the file. "
+                "Use the tenant's slug: 1 to 60 letters, digits, “_”, “.” or “-”."
+            )
         ordered = tuple(sorted(self.members))
         object.__setattr__(self, "members", ordered)
-        for before, after in zip(ordered, ordered[1:], strict=False):
+        for before, after in itertools.pairwise(ordered):
             if before.guid == after.guid:
                 raise InvalidTable(f"Port {after.guid} is named twice in partition {self.name} ({self.pkey}).")
 
@@ -73,7 +86,8 @@ class PartitionTable:
     """All partitions of one subnet in order of P_Key, and the SM ports that must be full members of Default.
 
     `labels` maps a port GUID to the label of its server and is for people only: it changes no P_Key table and does
-    not enter the table digest. Raises InvalidTable for a P_Key or a name used twice.
+    not enter the table digest; every label is made a `safe_label`. Raises InvalidTable for a P_Key or a name used
+    twice.
     """
 
     sm_ports: tuple[GUID, ...]
@@ -81,11 +95,13 @@ class PartitionTable:
     labels: Mapping[GUID, str] = field(default_factory=dict, hash=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sm_ports", tuple(sorted(set(self.sm_ports))))
+        object.__setattr__(self, "sm_ports", tuple(sorted({GUID(text) for text in self.sm_ports})))
+        labels = {GUID(text): safe_label(label) for text, label in self.labels.items()}
+        object.__setattr__(self, "labels", labels)
         ordered = tuple(sorted(self.partitions, key=lambda partition: partition.pkey))
         object.__setattr__(self, "partitions", ordered)
         names: dict[str, Partition] = {}
-        for before, after in zip(ordered, ordered[1:], strict=False):
+        for before, after in itertools.pairwise(ordered):
             if before.pkey == after.pkey:
                 raise InvalidTable(f"P_Key {after.pkey} stands for both {before.name} and {after.name}.")
         for partition in ordered:

@@ -1,0 +1,94 @@
+"""Everything that can be recorded: a closed list, so that nobody invents a word for something that has one.
+
+To add one: a line here, a row in docs/audit.md, a call of `record()` in the operation, a test.
+"""
+
+from enum import StrEnum
+from typing import Self
+
+
+class Action(StrEnum):
+    """`room:subject:verb`, and the words in which the page tells it: "Olga *staged a change of* srv-001"."""
+
+    words: str
+
+    def __new__(cls, value: str, words: str) -> Self:
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.words = words
+        return member
+
+    @classmethod
+    def of_rollout(cls, state: str) -> "Action":
+        """Give the action that tells of a rollout's move into `state` (deploy.models.Rollout.State)."""
+        return cls[f"ROLLOUT_{state}"]
+
+    @property
+    def room(self) -> str:
+        """The room whose change it is."""
+        return self.value.partition(":")[0]
+
+    # people
+    PERSON_CREATE = "people:person:create", "created"
+    PERSON_LOGIN = "people:person:login", "signed in"
+    PERSON_LOGIN_FAILED = "people:person:login-failed", "failed to sign in"
+    PERSON_LOGIN_REFUSED = "people:person:login-refused", "was refused after too many attempts to sign in"
+    PERSON_LOGOUT = "people:person:logout", "signed out"
+    PERSON_PASSWORD = "people:person:password", "changed the password of"
+    PERSON_THEME = "people:person:theme", "changed the colours of"
+    ROLE_GIVE = "people:role:give", "gave a role to"
+    ROLE_TAKE = "people:role:take", "took a role from"
+    TENANT_CREATE = "people:tenant:create", "created tenant"
+    TOKEN_CREATE = "people:token:create", "created an API token of"
+    TOKEN_REVOKE = "people:token:revoke", "revoked an API token of"
+
+    # inventory
+    SUBNET_CREATE = "inventory:subnet:create", "created subnet"
+    SUBNET_MODE = "inventory:subnet:mode", "changed the mode of subnet"
+    SUBNET_FREEZE = "inventory:subnet:freeze", "froze subnet"
+    SUBNET_UNFREEZE = "inventory:subnet:unfreeze", "unfroze subnet"
+    MANAGER_HOST_ENROL = "inventory:manager-host:enrol", "enrolled manager host"
+    MANAGER_HOST_CHANGE = "inventory:manager-host:change", "changed manager host"
+    ENROLMENT_TOKEN_CREATE = "inventory:enrolment-token:create", "created enrolment token"
+    ENROLMENT_REFUSED = "inventory:server:enrol-refused", "was refused enrolment"
+    SERVER_ENROL = "inventory:server:enrol", "enrolled server"
+    SERVER_REGISTER = "inventory:server:register", "registered server"
+    SERVER_REPORT_CHANGED = "inventory:server:report-changed", "reported something new about server"
+    SERVER_REPORT_REFUSED = "inventory:server:report-refused", "sent a report that was refused, about"
+    PORT_CONFIRM = "inventory:port:confirm", "confirmed port"
+    PORT_CONFLICT = "inventory:port:conflict", "claims a port of another server:"
+    PORT_CONFLICT_DECIDE = "inventory:port:conflict-decide", "decided a conflict about port"
+
+    # partitions
+    PARTITION_CREATE = "partitions:partition:create", "created partition"
+    PARTITION_RENAME = "partitions:partition:rename", "renamed partition"
+    PARTITION_RETIRE = "partitions:partition:retire", "retired partition"
+    MEMBER_STAGE = "partitions:member:stage", "staged a change of"
+    MEMBER_DISCARD = "partitions:member:discard", "discarded a staged change of"
+    MEMBER_SETTLE = "partitions:member:settle", "brought the board up to"
+    PLAN_DRAW = "partitions:plan:draw", "drew up a plan for"
+
+    # deploy
+    REVISION_PROPOSE = "deploy:revision:propose", "proposed"
+    ROLLOUT_START = "deploy:rollout:start", "started"
+    ROLLOUT_CANCEL = "deploy:rollout:cancel", "asked to cancel"
+    ROLLOUT_CHECK_AGAIN = "deploy:rollout:check-again", "asked to check again"
+    ROLLOUT_RELEASE = "deploy:rollout:release", "let go of the subnet after"
+    ROLLOUT_QUEUED = "deploy:rollout:queued", "queued"
+    ROLLOUT_STAGING = "deploy:rollout:staging", "began staging"
+    ROLLOUT_PLACING = "deploy:rollout:placing", "began placing"
+    ROLLOUT_RELOADING = "deploy:rollout:reloading", "began reloading"
+    ROLLOUT_READING_BACK = "deploy:rollout:reading-back", "began reading back"
+    ROLLOUT_RESTORING = "deploy:rollout:restoring", "began restoring the parent in"
+    ROLLOUT_PROVEN = "deploy:rollout:proven", "proved"
+    ROLLOUT_REFUSED = "deploy:rollout:refused", "refused, with nothing placed,"
+    ROLLOUT_CANCELLED = "deploy:rollout:cancelled", "cancelled"
+    ROLLOUT_RESTORED = "deploy:rollout:restored", "restored the parent in"
+    ROLLOUT_UNPROVEN = "deploy:rollout:unproven", "placed but could not prove"
+    ROLLOUT_DEGRADED = "deploy:rollout:degraded", "proved, with a manager host owed,"
+    ROLLOUT_STUCK = "deploy:rollout:stuck", "needs a person for"
+    OBSERVATION_REQUEST = "deploy:observation:request", "asked for a look at"
+    OBSERVATION_FAILED = "deploy:observation:failed", "could not look at"
+    DRIFT_FOUND = "deploy:drift:found", "found drift on"
+    DRIFT_GONE = "deploy:drift:gone", "found no more drift on"
+    ROGUE_SM_FOUND = "deploy:sm:rogue", "found an unregistered SM on"

@@ -1,0 +1,67 @@
+"""Wake a worker after a commit without ever making the request wait or fail: the tick catches up what is lost.
+
+One background thread per process does the talking, so a broker that is dead, or that swallows packets, costs the
+request nothing. Nudges for the same work melt into one.
+"""
+
+import logging
+import threading
+from collections.abc import Mapping
+from typing import Final
+
+from celery import current_app
+
+log = logging.getLogger(__name__)
+
+FOLLOW: Final = "audit.tasks.follow"
+CONNECT_S: Final = 1.0  # how long the thread waits for a broker before it gives the nudge up
+MOST_WAITING: Final = 1000  # while the broker is away; beyond, nudges are dropped
+
+type Nudge = tuple[str, tuple[tuple[str, object], ...]]
+
+_waiting: dict[Nudge, None] = {}  # a dict keeps the order in which they came
+_changed = threading.Condition()
+_thread: threading.Thread | None = None
+
+
+def followers() -> None:
+    """Wake the followers of the trail."""
+    task(FOLLOW, {})
+
+
+def task(name: str, kwargs: Mapping[str, object]) -> None:
+    """Have the task `name` sent to its queue soon, or not at all. Returns at once, raises nothing.
+
+    Only for work that a tick would find by itself a few seconds later. Call it on commit.
+    """
+    global _thread
+    try:
+        with _changed:
+            if len(_waiting) < MOST_WAITING:
+                _waiting[name, tuple(sorted(kwargs.items()))] = None
+            if _thread is None or not _thread.is_alive():  # also after a fork, which takes no threads along
+                _thread = threading.Thread(target=_send_for_ever, name="nudge", daemon=True)
+                _thread.start()
+            _changed.notify()
+    except Exception:
+        log.exception("could not queue a nudge of %s; the tick will find its work", name)
+
+
+def _send_for_ever() -> None:
+    while True:
+        with _changed:
+            while not _waiting:
+                _changed.wait()
+            nudge = next(iter(_waiting))
+            del _waiting[nudge]
+        _send(nudge)
+
+
+def _send(nudge: Nudge) -> None:
+    name, kwargs = nudge
+    options = {"socket_connect_timeout": CONNECT_S, "socket_timeout": CONNECT_S}
+    try:
+        with current_app.connection_for_write(connect_timeout=CONNECT_S, transport_options=options) as connection:
+            current_app.send_task(name, kwargs=dict(kwargs), connection=connection, retry=False, ignore_result=True)
+    except Exception as error:
+        log.warning("the broker did not take a nudge of %s (%s); the tick will find its work", name, error)

@@ -1,0 +1,94 @@
+"""The audit list's filters, and the refusal of every way to change events in bulk."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from django.db import models
+from django.db.models import Q
+
+from audit.errors import AppendOnly
+
+if TYPE_CHECKING:
+    from audit.models import Event  # noqa: F401  a name in the annotation below; models.py imports this file
+
+
+class EventQuerySet(models.QuerySet["Event"]):
+    """Events, for reading only."""
+
+    def matching(
+        self,
+        *,
+        actor: str = "",
+        action: str | Collection[str] = "",
+        subject: str = "",
+        tenant: str = "",
+        since: datetime | None = None,
+        until: datetime | None = None,
+        text: str = "",
+    ) -> EventQuerySet:
+        """Keep the events that match every filter given; an empty filter matches all.
+
+        `actor` is an actor's key or a part of the name; `action` an action, several, or a prefix that ends in ":"
+        ("deploy:", "deploy:rollout:"); `subject` is "kind:key", a key, or "kind:"; `tenant` a public id; `since`
+        is the first moment that counts and `until` the first that does not; `text` is searched for in the labels,
+        names, keys and the reason, regardless of case.
+        """
+        events = self
+        if actor:
+            events = events.filter(Q(actor_key=actor) | Q(actor_name__icontains=actor))
+        if action:
+            events = events.filter(_action_filter(action))
+        if subject:
+            kind, colon, key = subject.partition(":")
+            if not colon:
+                events = events.filter(subject_key=subject)
+            else:
+                events = events.filter(subject_kind=kind, **({"subject_key": key} if key else {}))
+        if tenant:
+            events = events.filter(tenant_key=tenant)
+        if since:
+            events = events.filter(at__gte=since)
+        if until:
+            events = events.filter(at__lt=until)
+        if text:
+            places = ("subject_label", "subject_key", "actor_name", "actor_key", "reason", "request_id")
+            wanted = Q()
+            for place in places:
+                wanted |= Q(**{f"{place}__icontains": text})
+            events = events.filter(wanted)
+        return events
+
+    def newest_first(self) -> EventQuerySet:
+        """Order as the audit list shows them."""
+        return self.order_by("-number")
+
+    def update(self, **kwargs: Any) -> NoReturn:
+        """Refuse."""
+        raise AppendOnly("Events never change.")
+
+    def delete(self) -> NoReturn:
+        """Refuse."""
+        raise AppendOnly("Events are never removed.")
+
+    def create(self, **kwargs: Any) -> NoReturn:
+        """Refuse: events come from `audit.record.record`."""
+        raise AppendOnly("Events are written by audit.record.record() only.")
+
+    def bulk_create(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Refuse: events come from `audit.record.record`."""
+        raise AppendOnly("Events are written by audit.record.record() only.")
+
+    def bulk_update(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Refuse."""
+        raise AppendOnly("Events never change.")
+
+
+def _action_filter(action: str | Collection[str]) -> Q:
+    if not isinstance(action, str):
+        return Q(action__in=[str(one) for one in action])
+    if action.endswith(":"):
+        return Q(action__startswith=action)
+    return Q(action=action)

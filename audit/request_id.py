@@ -1,0 +1,63 @@
+"""Which request an event belongs to: one random id per request, in a context variable and in the answer's header."""
+
+import secrets
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Final, cast
+
+from asgiref.sync import iscoroutinefunction, markcoroutinefunction
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+
+HEADER: Final = "X-Request-ID"
+
+_request_id: ContextVar[str] = ContextVar("request_id", default="")
+
+type View = Callable[[HttpRequest], HttpResponseBase] | Callable[[HttpRequest], Awaitable[HttpResponseBase]]
+
+
+def current_request_id() -> str:
+    """Give the id of the request being answered, or "" outside one (tasks, commands)."""
+    return _request_id.get()
+
+
+@contextmanager
+def request_id(value: str) -> Iterator[None]:
+    """Let everything inside belong to the request `value`: for a task that finishes what a request began."""
+    token = _request_id.set(value)
+    try:
+        yield
+    finally:
+        _request_id.reset(token)
+
+
+class RequestIdMiddleware:
+    """Give each request an id of our own.
+
+    An id that came with the request is not used: whoever sent it could make events look like somebody else's.
+    """
+
+    sync_capable = True
+    async_capable = True
+
+    def __init__(self, get_response: View) -> None:
+        self.get_response = get_response
+        self.is_async = iscoroutinefunction(get_response)
+        if self.is_async:
+            markcoroutinefunction(self)
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
+        """Answer `request` under a fresh id."""
+        if self.is_async:
+            return self._answer_async(request)
+        with request_id(secrets.token_hex(8)):
+            response = cast(HttpResponseBase, self.get_response(request))
+            response[HEADER] = current_request_id()
+            return response
+
+    async def _answer_async(self, request: HttpRequest) -> HttpResponseBase:
+        with request_id(secrets.token_hex(8)):
+            response = await cast(Awaitable[HttpResponseBase], self.get_response(request))
+            response[HEADER] = current_request_id()
+            return response

@@ -1,0 +1,104 @@
+"""What stands around each of the operator's pages: the navigation and the state of the subnet."""
+
+from dataclasses import dataclass
+
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.functional import SimpleLazyObject
+
+from console import lamps
+from deploy.models import Fence, Rollout
+from inventory.models import Subnet
+from people.permissions import may_review
+
+PAGES = (
+    ("Board", "console:board", "layout-kanban"),
+    ("Rollouts", "console:rollouts", "rocket"),
+    ("Servers", "console:servers", "server-2"),
+    ("Managers", "console:managers", "crown"),
+    ("Partitions", "console:partitions", "affiliate"),
+    ("Audit", "console:audit", "history"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NavigationItem:
+    """One page of the navigation."""
+
+    title: str
+    address: str
+    icon: str
+    is_current: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SubnetChip:
+    """The subnet's name and its one lamp; `address` is where to look or to act, `sentence` says why."""
+
+    name: str
+    lamp: lamps.Lamp
+    sentence: str
+    address: str
+
+
+def frame(request: HttpRequest) -> dict[str, object]:
+    """Navigation and chip, worked out only when a template asks; nothing for strangers."""
+    user = getattr(request, "user", None)
+    return {
+        "navigation": SimpleLazyObject(lambda: _navigation(request) if may_review(user) else []),
+        "subnet_chip": SimpleLazyObject(lambda: _chip(request) if may_review(user) else None),
+    }
+
+
+def the_subnet(request: HttpRequest) -> Subnet | None:
+    """The subnet that this request is about, with its fence and the rollout that holds it. One query a request."""
+    if not hasattr(request, "_console_subnet"):
+        subnet = Subnet.objects.select_related("fence__current", "fence__rollout").order_by("pk").first()
+        request._console_subnet = subnet  # type: ignore[attr-defined]
+    found: Subnet | None = request._console_subnet  # type: ignore[attr-defined]
+    return found
+
+
+def holding_rollout(subnet: Subnet) -> Rollout | None:
+    """The rollout that holds the subnet. No query when the subnet comes from `the_subnet`."""
+    fence = fence_of(subnet)
+    return fence.rollout if fence is not None else None
+
+
+def fence_of(subnet: Subnet) -> Fence | None:
+    """The subnet's fence, or None before its first revision. No query when the subnet comes from `the_subnet`."""
+    try:
+        fence: Fence = subnet.fence
+    except Fence.DoesNotExist:
+        return None
+    return fence
+
+
+def _navigation(request: HttpRequest) -> list[NavigationItem]:
+    items = []
+    for title, name, icon in PAGES:
+        address = reverse(name)
+        items.append(NavigationItem(title, address, icon, is_current=request.path.startswith(address)))
+    return items
+
+
+def _chip(request: HttpRequest) -> SubnetChip | None:
+    subnet = the_subnet(request)
+    if subnet is None:
+        return None
+    rollout = holding_rollout(subnet)
+    lamp = lamps.subnet(
+        mode=subnet.mode, is_frozen=subnet.frozen_at is not None, rollout_state=rollout.state if rollout else None
+    )
+    if rollout is not None:
+        sentence = f"Rollout {rollout.public_id} holds the subnet: {lamps.rollout(rollout.state).word}."
+        return SubnetChip(subnet.name, lamp, sentence, reverse("console:rollout", args=[rollout.public_id]))
+    if subnet.frozen_at is not None:
+        sentence = f"Frozen: {subnet.frozen_reason or 'no reason given'}. No rollout starts until it is unfrozen."
+    else:
+        sentence = {
+            Subnet.Mode.OBSERVE: "FabricUI only looks: it plans and places nothing on this subnet.",
+            Subnet.Mode.PROPOSE: "FabricUI plans, but places nothing on this subnet.",
+            Subnet.Mode.WRITE: "FabricUI may roll out on this subnet, and no rollout is running.",
+        }[Subnet.Mode(subnet.mode)]
+    return SubnetChip(subnet.name, lamp, sentence, reverse("console:managers"))

@@ -1,0 +1,109 @@
+"""The board: columns of servers, and the one address that every way of moving posts to."""
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+
+from console.columns import UNASSIGNED, read_board
+from console.frame import fence_of, holding_rollout, the_subnet
+from console.requests import person, wants_json
+from console.views.home import no_subnet
+from inventory.models import Server, Subnet
+from partitions import operations
+from partitions.errors import PartitionsError
+from partitions.models import MirroredRevision, Partition, StagedChange
+from people.permissions import is_operator, operator_required, reviewer_required
+from subnet.errors import SubnetError
+
+
+@require_safe
+@never_cache
+@reviewer_required
+def board(request: HttpRequest) -> HttpResponse:
+    """All servers in the partitions people want them in; the fragment is everything that changes by itself."""
+    subnet = the_subnet(request)
+    if subnet is None:
+        return no_subnet(request)
+    shown = {
+        "subnet": subnet,
+        "board": read_board(subnet=subnet, user=person(request)),
+        "rollout": holding_rollout(subnet),
+        "is_settling": _is_settling(subnet),
+        "may_act": is_operator(request.user),
+        "search": request.GET.get("q", ""),
+        "UNASSIGNED": UNASSIGNED,
+    }
+    if request.htmx:  # type: ignore[attr-defined]
+        return render(request, "console/board.html#live", shown)
+    return render(request, "console/board.html", shown)
+
+
+@require_POST
+@operator_required
+def move(request: HttpRequest) -> HttpResponse:
+    """Stage a move, or with `keep` an addition. 409 with the reason when it is refused; nothing was changed then."""
+    subnet = the_subnet(request)
+    server = get_object_or_404(
+        Server.objects.visible_to(request.user), subnet=subnet, public_id=request.POST.get("server", "")
+    )
+    source = _partition(subnet, request.POST.get("source", ""))
+    target = _partition(subnet, request.POST.get("target", ""))
+    reason = request.POST.get("reason", "")
+    try:
+        if request.POST.get("keep") and target is not None:
+            operations.stage_add(server=server, target=target, actor=person(request), reason=reason)
+        else:
+            operations.stage_move(
+                server=server, source=source, target=target, actor=person(request), reason=reason
+            )
+    except (PartitionsError, SubnetError) as refusal:
+        if wants_json(request):
+            return JsonResponse({"sentence": str(refusal)}, status=409)
+        messages.error(request, str(refusal))
+        return redirect("console:board")
+    place = target.name if target is not None else "Unassigned"
+    sentence = f"{server} is staged to {place}. Nothing has reached the fabric."
+    if wants_json(request):
+        return JsonResponse({"sentence": sentence})
+    messages.success(request, sentence)
+    return redirect("console:board")
+
+
+@require_POST
+@operator_required
+def discard(request: HttpRequest) -> HttpResponse:
+    """Discard my own staged changes, or everyone's of one server."""
+    staged = StagedChange.objects.filter(partition__subnet=the_subnet(request))
+    if request.POST.get("server"):
+        staged = staged.filter(port__hca__server__public_id=request.POST["server"])
+    else:
+        staged = staged.filter(by=person(request))
+    try:
+        count = operations.discard(changes=tuple(staged), actor=person(request))
+    except PartitionsError as refusal:
+        messages.error(request, str(refusal))
+        return redirect("console:board")
+    if count:
+        messages.success(request, "The staged changes are discarded. The fabric was never touched by them.")
+    else:
+        messages.info(request, "There was nothing to discard.")
+    return redirect("console:board")
+
+
+def _partition(subnet: Subnet | None, key: str) -> Partition | None:
+    """The partition that a form names; None is Unassigned. A form that names neither is not ours: 404."""
+    if key == UNASSIGNED:
+        return None
+    if not key:
+        raise Http404
+    return get_object_or_404(Partition, subnet=subnet, public_id=key)
+
+
+def _is_settling(subnet: Subnet) -> bool:
+    """Whether the rows still show an older revision than the current one."""
+    fence = fence_of(subnet)
+    if fence is None:
+        return False
+    return not MirroredRevision.objects.filter(subnet=subnet, revision=fence.current_id).exists()

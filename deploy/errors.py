@@ -1,0 +1,66 @@
+"""Everything a person can be told when a revision or a rollout is refused. Each message says what to do next."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from subnet.policy import Violation
+
+
+class DeployError(Exception):
+    """The root of this room's errors."""
+
+
+class StaleRevision(DeployError):
+    """The revision (or the plan behind it) does not stand on what is current any more."""
+
+
+class StaleObservation(StaleRevision):
+    """The tables to compare with are too old, or were read before something was placed."""
+
+
+class NothingToDo(DeployError):
+    """The table is already the current one."""
+
+
+class SubnetBusy(DeployError):
+    """Another rollout holds the subnet."""
+
+
+class SubnetFrozen(DeployError):
+    """The subnet is frozen: a person has stopped all rollouts."""
+
+
+class NotWritable(DeployError):
+    """FabricUI may not go this far on this subnet: its mode, or its manager hosts, do not allow it."""
+
+
+class TooLate(DeployError):
+    """The rollout is past the point where this could still be done, or not yet where it can be."""
+
+
+class ReasonNeeded(DeployError):
+    """A person has to say why."""
+
+
+class Immutable(DeployError):
+    """Somebody tried to change or remove a revision."""
+
+
+class PolicyRefused(DeployError):
+    """The table breaks a rule; `violations` are those that refuse it, in the order of the check."""
+
+    SHOWN: Final = 5
+
+    def __init__(self, violations: Sequence[Violation]) -> None:
+        self.violations = tuple(violations)
+        more = len(self.violations) - self.SHOWN
+        sentences = [violation.sentence for violation in self.violations[: self.SHOWN]]
+        super().__init__(" ".join(sentences) + (f" (and {more} more)" if more > 0 else ""))
+
+
+class ClaimLost(DeployError):
+    """Another worker, or a person, has moved the rollout on: this worker stops without touching anything more."""
+
+
+class KeyMissing(DeployError):
+    """This process has no key for the manager hosts."""

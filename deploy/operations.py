@@ -1,0 +1,331 @@
+"""Revisions, observations and rollouts: the only door through which another room changes anything here.
+
+Each function writes its audit event in the same transaction. Nothing here reaches a machine: it leaves rows, and
+wakes the worker on commit.
+"""
+
+from datetime import datetime
+from typing import Final
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.db.models import Max
+from django.utils import timezone
+
+from audit import nudge
+from audit.actions import Action
+from audit.record import record
+from audit.values import Actor, Subject
+from deploy import queries, tables
+from deploy.errors import (
+    NothingToDo,
+    NotWritable,
+    PolicyRefused,
+    ReasonNeeded,
+    StaleObservation,
+    StaleRevision,
+    SubnetBusy,
+    SubnetFrozen,
+    TooLate,
+)
+from deploy.models import Fence, HostOutcome, Observation, Revision, Rollout, RolloutStep
+from inventory.models import ManagerHost, Subnet
+from subnet.guid import GUID
+from subnet.partitions_conf import Header, digest, render, table_digest
+from subnet.policy import Limits, check
+from subnet.table import PartitionTable
+
+NO_PARENT: Final = "0" * 64
+RUN: Final = "deploy.tasks.run_rollout"
+OBSERVE: Final = "deploy.tasks.observe"
+
+
+@transaction.atomic
+def record_first_revision(*, subnet: Subnet, table: PartitionTable, actor: Actor) -> Revision:
+    """Make revision 1 of `subnet`, current at once: it is what the manager hosts hold when FabricUI takes over.
+
+    The bytes are `render(table, Header(subnet.name, 1, 64 zeros))`; each host's file must equal them before anything
+    else can be rolled out. Raises StaleRevision when there is a revision already, PolicyRefused.
+    """
+    if Fence.objects.filter(subnet=subnet).exists():
+        raise StaleRevision(f"Subnet {subnet} has its first revision already. Propose the next one instead.")
+    _refuse_by_policy(subnet, table)
+    revision = _new_revision(subnet=subnet, table=table, parent=None, actor=actor, reason="")
+    Fence.objects.create(subnet=subnet, current=revision)
+    _record_revision(revision, actor=actor)
+    return revision
+
+
+def request_observation(*, subnet: Subnet, why: str, actor: Actor | None = None) -> Observation:
+    """Have the managers and the fabric looked at soon; while such a look is pending, return that one.
+
+    `why` is one word: plan, scan, check. With an `actor` the request is a person's and stands in the trail.
+    """
+    with transaction.atomic():
+        Subnet.objects.select_for_update().get(pk=subnet.pk)  # of two requests one waits here and finds the other's
+        pending = queries.pending_observation(subnet)
+        if pending is not None:
+            return pending
+        observation = Observation.objects.create(subnet=subnet, why=why, requested_at=timezone.now())
+        if actor is not None:
+            subject = Subject(kind="subnet", key=subnet.public_id, label=subnet.name)
+            record(action=Action.OBSERVATION_REQUEST, actor=actor, subject=subject, after={"why": why})
+        _wake(OBSERVE, observation_id=observation.pk)
+    return observation
+
+
+def propose(*, subnet: Subnet, table: PartitionTable, parent: Revision, actor: Actor, reason: str = "") -> Revision:
+    """Store `table` as the next revision after `parent`, rendered and checked; nothing is placed yet.
+
+    The same table proposed again on the same parent is the same revision, so that a double click makes one.
+    Raises NotWritable in mode OBSERVE, NothingToDo, PolicyRefused, and StaleRevision unless `parent` is current.
+    """
+    subnet.refresh_from_db()
+    if subnet.mode == Subnet.Mode.OBSERVE:
+        raise NotWritable(
+            f"Subnet {subnet} is in mode observe: FabricUI only looks. Set the mode to propose or write first."
+        )
+    _refuse_by_policy(subnet, table)
+    try:
+        with transaction.atomic():
+            fence = Fence.objects.select_for_update().get(subnet=subnet)
+            if fence.current_id != parent.pk:
+                raise StaleRevision(
+                    f"The plan stands on {parent}, but by now {fence.current} is current. Draw up the plan again."
+                )
+            if _changes_nothing(table, parent):
+                raise NothingToDo(f"{parent} already says exactly this: there is nothing to roll out.")
+            twin = _proposed_before(subnet=subnet, table=table, parent=parent)
+            if twin is not None:
+                return twin
+            revision = _new_revision(subnet=subnet, table=table, parent=parent, actor=actor, reason=reason)
+            _record_revision(revision, actor=actor)
+    except IntegrityError as error:
+        raise StaleRevision("Somebody else proposed a revision at the same moment. Draw up the plan again.") from error
+    return revision
+
+
+def start(*, revision: Revision, observation: Observation, actor: Actor, reason: str = "") -> Rollout:
+    """Queue the rollout of `revision`; the tables of `observation` are what the read-back compares with.
+
+    Whoever holds the fence of the subnet runs, so there is one rollout at a time; starting the revision that already
+    runs returns its rollout. Raises NotWritable, SubnetFrozen, SubnetBusy, StaleRevision, StaleObservation.
+    """
+    now = timezone.now()
+    with transaction.atomic():
+        subnet = Subnet.objects.get(pk=revision.subnet_id)
+        fence = Fence.objects.select_for_update().get(subnet=subnet)
+        if fence.rollout is not None and fence.rollout.revision_id == revision.pk:
+            return fence.rollout
+        _refuse_start(subnet, fence, revision)
+        _refuse_observation(subnet, observation, now=now)
+        rollout = Rollout.objects.create(
+            subnet=subnet,
+            revision=revision,
+            parent=fence.current,
+            before=observation,
+            generation=fence.generation + 1,
+            started_by_key=actor.key,
+            started_by_name=actor.name,
+            reason=reason,
+            requested_at=now,
+        )
+        held = Fence.objects.filter(
+            pk=fence.pk, rollout=None, current_id=revision.parent_id, generation=fence.generation
+        ).update(rollout=rollout, generation=fence.generation + 1)
+        if held != 1:
+            raise SubnetBusy(f"Another rollout of subnet {subnet} began at the same moment. Wait until it has ended.")
+        hosts = ManagerHost.objects.filter(subnet=subnet)
+        HostOutcome.objects.bulk_create([HostOutcome(rollout=rollout, host=host) for host in hosts])
+        RolloutStep.objects.create(rollout=rollout, at=now, state=rollout.state, text=f"Queued by {actor.name}.")
+        record(
+            action=Action.ROLLOUT_START,
+            actor=actor,
+            subject=subject_of(rollout),
+            after={"revision": revision.number, "state": rollout.state, "digest": revision.digest},
+            reason=reason,
+        )
+        _wake(RUN, rollout_id=rollout.pk)
+    return rollout
+
+
+def cancel(*, rollout: Rollout, actor: Actor, reason: str = "") -> Rollout:
+    """End a rollout that no worker has begun; nothing was staged. Raises TooLate once one has."""
+    now = timezone.now()
+    with transaction.atomic():
+        moved = Rollout.objects.filter(pk=rollout.pk, state=Rollout.State.QUEUED).update(
+            state=Rollout.State.CANCELLED, finished_at=now, cause=f"Cancelled by {actor.name}. {reason}".strip()
+        )
+        rollout.refresh_from_db()
+        if moved != 1:
+            raise TooLate(
+                f"The rollout of {rollout.revision} is {rollout.get_state_display()} by now: it can only be cancelled "
+                "while it is queued. It ends by itself in a named state; then roll out the opposite change."
+            )
+        Fence.objects.filter(rollout=rollout).update(rollout=None)
+        _record_person(rollout, action=Action.ROLLOUT_CANCELLED, actor=actor, reason=reason, now=now, verb="Cancelled")
+    return rollout
+
+
+def check_again(*, rollout: Rollout, actor: Actor) -> Rollout:
+    """Have an UNPROVEN or DEGRADED rollout looked at now instead of at its next turn. Raises TooLate otherwise."""
+    now = timezone.now()
+    with transaction.atomic():
+        waiting = Rollout.objects.filter(pk=rollout.pk, state__in=(Rollout.State.UNPROVEN, Rollout.State.DEGRADED))
+        moved = waiting.update(next_try_at=now)
+        rollout.refresh_from_db()
+        if moved != 1:
+            raise TooLate(
+                f"The rollout of {rollout.revision} is {rollout.get_state_display()}: only an unproven or degraded one "
+                "is looked at again."
+            )
+        _record_person(
+            rollout, action=Action.ROLLOUT_CHECK_AGAIN, actor=actor, reason="", now=now, verb="Asked to look again"
+        )
+        _wake(RUN, rollout_id=rollout.pk)
+    return rollout
+
+
+def release_stuck(*, rollout: Rollout, actor: Actor, reason: str) -> Rollout:
+    """Let go of the subnet after a person has done what a STUCK rollout asked for; `reason` says what was done.
+
+    Nothing is placed: the parent stays current. Raises ReasonNeeded, TooLate when it is not stuck or was released.
+    """
+    if not reason.strip():
+        raise ReasonNeeded("Say what you found and did, so that the next person can read it in the trail.")
+    now = timezone.now()
+    with transaction.atomic():
+        stuck = Rollout.objects.filter(pk=rollout.pk, state=Rollout.State.STUCK, released_at=None)
+        moved = stuck.update(released_at=now)
+        rollout.refresh_from_db()
+        if moved != 1:
+            raise TooLate(f"The rollout of {rollout.revision} holds the subnet no longer, or is not stuck.")
+        Fence.objects.filter(rollout=rollout).update(rollout=None)
+        _record_person(rollout, action=Action.ROLLOUT_RELEASE, actor=actor, reason=reason, now=now, verb="Let go")
+    return rollout
+
+
+def subject_of(rollout: Rollout) -> Subject:
+    """The rollout as an event names it."""
+    return Subject(kind="rollout", key=rollout.public_id, label=f"{rollout.revision} of {rollout.subnet}")
+
+
+def _wake(task: str, **ids: int) -> None:
+    # The worker may be asleep and the broker dead: the tick finds the row anyway.
+    transaction.on_commit(lambda: nudge.task(task, ids), robust=True)
+
+
+def _refuse_by_policy(subnet: Subnet, table: PartitionTable) -> None:
+    registered = [GUID(guid) for guid in ManagerHost.objects.filter(subnet=subnet).values_list("port_guid", flat=True)]
+    newest = queries.latest_observation(subnet)
+    ports = tables.fabric(newest).ports if newest is not None else {}
+    capacity = {guid: port.capacity for guid, port in ports.items()}
+    violations = check(table, Limits(capacity), sm_ports_registered=registered)
+    refusing = [violation for violation in violations if violation.severity == "refuse"]
+    if refusing:
+        raise PolicyRefused(refusing)
+
+
+def _refuse_start(subnet: Subnet, fence: Fence, revision: Revision) -> None:
+    if subnet.mode != Subnet.Mode.WRITE:
+        raise NotWritable(
+            f"Subnet {subnet} is in mode {subnet.get_mode_display()}: FabricUI may not place files there. "
+            "Set the mode to write first; that needs a stored qualification report."
+        )
+    if subnet.frozen_at is not None:
+        why = f" ({subnet.frozen_reason})" if subnet.frozen_reason else ""
+        raise SubnetFrozen(f"Subnet {subnet} is frozen{why}. Lift the freeze, then start the rollout again.")
+    if fence.rollout is not None:
+        raise SubnetBusy(_who_holds(subnet, fence.rollout))
+    if revision.parent_id != fence.current_id:
+        raise StaleRevision(
+            f"{str(revision).capitalize()} stands on {revision.parent}, but {fence.current} is current. "
+            "Draw up the plan again."
+        )
+
+
+def _who_holds(subnet: Subnet, rollout: Rollout) -> str:
+    stuck = rollout.state == Rollout.State.STUCK
+    then = "It needs a person: open its page and do what it says." if stuck else "Wait until it has ended."
+    return f"The rollout of {rollout.revision} is {rollout.get_state_display()} and holds subnet {subnet}. {then}"
+
+
+def _refuse_observation(subnet: Subnet, observation: Observation, *, now: datetime) -> None:
+    if observation.subnet_id != subnet.pk or observation.tables_id is None or observation.read_at is None:
+        raise StaleObservation(
+            "The look at the fabric that this plan stands on read no tables. Open the plan again; it takes a new look."
+        )
+    since = queries.tables_were_true_since(subnet)
+    if since is not None and observation.read_at < since:
+        raise StaleObservation(
+            "The tables behind this plan were read before the last rollout ended. Open the plan again."
+        )
+    age_s = (now - observation.read_at).total_seconds()
+    if age_s > settings.OBSERVATION_FRESH_S:
+        raise StaleObservation(
+            f"The tables behind this plan are {age_s:.0f} s old; at most {settings.OBSERVATION_FRESH_S} s are allowed, "
+            "because ports come and go. Open the plan again; it takes a new look."
+        )
+
+
+def _changes_nothing(table: PartitionTable, parent: Revision) -> bool:
+    if table_digest(table) != parent.table_digest:
+        return False
+    # Comments (labels, the header) reach no port; a flag or a name would.
+    again = render(table, Header(subnet=parent.subnet.name, revision=parent.number, parent=NO_PARENT))
+    return _without_comments(again) == _without_comments(bytes(parent.data))
+
+
+def _without_comments(data: bytes) -> list[bytes]:
+    return [line for line in data.split(b"\n") if not line.startswith(b"#")]
+
+
+def _proposed_before(*, subnet: Subnet, table: PartitionTable, parent: Revision) -> Revision | None:
+    twins = Revision.objects.filter(subnet=subnet, parent=parent, table_digest=table_digest(table))
+    for twin in twins.order_by("-number"):
+        if bytes(twin.data) == render(table, Header(subnet=subnet.name, revision=twin.number, parent=parent.digest)):
+            return twin
+    return None
+
+
+def _new_revision(
+    *, subnet: Subnet, table: PartitionTable, parent: Revision | None, actor: Actor, reason: str
+) -> Revision:
+    newest = Revision.objects.filter(subnet=subnet).aggregate(number=Max("number"))["number"] or 0
+    parent_digest = NO_PARENT if parent is None else parent.digest
+    data = render(table, Header(subnet=subnet.name, revision=newest + 1, parent=parent_digest))
+    return Revision.objects.create(
+        subnet=subnet,
+        number=newest + 1,
+        parent=parent,
+        table=table.to_json(),
+        data=data,
+        digest=digest(data),
+        table_digest=table_digest(table),
+        author_key=actor.key,
+        author_name=actor.name,
+        reason=reason,
+        created_at=timezone.now(),
+    )
+
+
+def _record_revision(revision: Revision, *, actor: Actor) -> None:
+    record(
+        action=Action.REVISION_PROPOSE,
+        actor=actor,
+        subject=Subject(kind="revision", key=revision.public_id, label=f"{revision} of {revision.subnet}"),
+        after={
+            "revision": revision.number,
+            "parent": revision.parent.number if revision.parent else None,
+            "digest": revision.digest,
+            "table_digest": revision.table_digest,
+        },
+        reason=revision.reason,
+    )
+
+
+def _record_person(rollout: Rollout, *, action: Action, actor: Actor, reason: str, now: datetime, verb: str) -> None:
+    text = f"{verb} by {actor.name}." if verb != "Asked to look again" else f"{actor.name} asked to look again."
+    RolloutStep.objects.create(rollout=rollout, at=now, state=rollout.state, text=f"{text} {reason}".strip())
+    after = {"revision": rollout.revision.number, "state": rollout.state}
+    record(action=action, actor=actor, subject=subject_of(rollout), after=after, reason=reason)

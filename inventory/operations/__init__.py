@@ -1,0 +1,26 @@
+"""The only door through which the inventory changes; one file a noun, all of it imported from here.
+
+Every function takes keywords only, and records its audit event in the transaction of the change, as its last statement.
+"""
+
+from inventory.operations.enrolment import create_enrolment_token, enrol_server, revoke_credentials
+from inventory.operations.manager_hosts import enrol_manager_host, repin_manager_host
+from inventory.operations.ports import confirm_port, confirm_ports, record_seen
+from inventory.operations.reports import register_report
+from inventory.operations.subnets import create_subnet, freeze, set_mode, unfreeze
+
+__all__ = [
+    "confirm_port",
+    "confirm_ports",
+    "create_enrolment_token",
+    "create_subnet",
+    "enrol_manager_host",
+    "enrol_server",
+    "freeze",
+    "record_seen",
+    "register_report",
+    "repin_manager_host",
+    "revoke_credentials",
+    "set_mode",
+    "unfreeze",
+]

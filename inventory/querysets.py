@@ -1,0 +1,63 @@
+"""Which rows a person may see and which ports a partition may take: the questions other rooms ask of the inventory."""
+
+from typing import TYPE_CHECKING
+
+from django.contrib.auth.models import AnonymousUser
+from django.db import models
+from django.db.models import F, Prefetch, Q
+
+from people.models import User
+
+if TYPE_CHECKING:
+    from inventory.models import Port, Server  # noqa: F401  the models import this file
+
+
+class ServerQuerySet(models.QuerySet["Server"]):
+    """Servers."""
+
+    def visible_to(self, user: User | AnonymousUser) -> "ServerQuerySet":
+        """Those `user` may see: all for operators and auditors, none for anybody else.
+
+        Tenants see their own through the portal; until that door exists they see none here.
+        """
+        reviewers = {User.Role.OPERATOR, User.Role.AUDITOR}
+        if isinstance(user, User) and user.is_active and user.role in reviewers:
+            return self.all()
+        return self.none()
+
+    def with_ports(self) -> "ServerQuerySet":
+        """The same servers with their HCAs and ports fetched in two more queries, in order of device and number."""
+        from inventory.models import HCA, Port
+
+        ports = Prefetch("ports", queryset=Port.objects.order_by("number", "guid"))
+        return self.prefetch_related(Prefetch("hcas", queryset=HCA.objects.order_by("device").prefetch_related(ports)))
+
+
+class PortQuerySet(models.QuerySet["Port"]):
+    """Ports."""
+
+    def visible_to(self, user: User | AnonymousUser) -> "PortQuerySet":
+        """Those `user` may see: all for operators and auditors, none for anybody else."""
+        reviewers = {User.Role.OPERATOR, User.Role.AUDITOR}
+        if isinstance(user, User) and user.is_active and user.role in reviewers:
+            return self.all()
+        return self.none()
+
+    def candidates(self) -> "PortQuerySet":
+        """Those that may be staged into a partition: confirmed InfiniBand ports of their row's own subnet.
+
+        Left out: Ethernet ports; unconfirmed ones; ports that report another subnet prefix than their subnet's (they
+        hang on another fabric); the ports OpenSM itself is bound to, which belong to Default alone. A port that is
+        down or missing stays a candidate: its server may be moved while it is off.
+        """
+        from inventory.models import ManagerHost, Port
+
+        return self.filter(
+            Q(subnet_prefix=None) | Q(subnet_prefix=F("subnet__prefix")),
+            link_layer=Port.LinkLayer.INFINIBAND,
+            confirmed_at__isnull=False,
+        ).exclude(guid__in=ManagerHost.objects.values("port_guid"))
+
+    def of_server(self, server: "Server") -> "PortQuerySet":
+        """Those that `server` has registered, in order of device and number."""
+        return self.filter(hca__server=server).select_related("hca").order_by("hca__device", "number", "guid")

@@ -1,0 +1,68 @@
+"""How allauth works here: nobody signs up, and every attempt to sign in leaves a trace."""
+
+from typing import Any
+
+from allauth.account.adapter import DefaultAccountAdapter
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.http import HttpRequest
+
+from audit.actions import Action
+from audit.once import first_in_a_minute
+from audit.record import record
+from audit.values import Actor, Subject
+from people import operations
+from people.actor import actor_of, person_subject
+from people.models import User
+
+
+class ClosedAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth has no types
+    """Accounts are made by an operator."""
+
+    def is_open_for_signup(self, request: HttpRequest) -> bool:
+        """Nobody signs up by themselves."""
+        return False
+
+    def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
+        """Refuse after too many failures (settings.ACCOUNT_RATE_LIMITS), and record that once a minute and source."""
+        try:
+            super().pre_authenticate(request, **credentials)
+        except ValidationError:
+            refused(address=self.get_client_ip(request), username=credentials.get("username", ""))
+            raise
+
+    def authentication_failed(self, request: HttpRequest, **credentials: Any) -> None:
+        """Record a wrong name or password."""
+        address = self.get_client_ip(request)
+        with transaction.atomic():
+            record(
+                action=Action.PERSON_LOGIN_FAILED,
+                actor=Actor.anonymous(address),
+                subject=_attempted(credentials.get("username", "")),
+                after={"address": address},
+            )
+
+    def set_password(self, user: User, password: str) -> None:
+        """Change the password, with its event."""
+        operations.set_password(person=user, password=password, actor=actor_of(self.request.user))
+
+    def add_message(self, request: HttpRequest, level: int, *args: Any, **kwargs: Any) -> None:
+        """Say nothing about signing in or out: the page that follows says it."""
+
+
+def refused(*, address: str, username: str) -> None:
+    """Record that `address` was kept from trying to sign in: one event per address and minute."""
+    if first_in_a_minute(action=Action.PERSON_LOGIN_REFUSED, source=address):
+        with transaction.atomic():
+            record(
+                action=Action.PERSON_LOGIN_REFUSED,
+                actor=Actor.anonymous(address),
+                subject=_attempted(username),
+                after={"address": address},
+            )
+
+
+def _attempted(username: str) -> Subject:
+    # What was typed is recorded only if it names a person: people type passwords into the wrong field.
+    person = User.objects.filter(username=username).first()
+    return person_subject(person) if person is not None else Subject(kind="person", key="", label="an unknown name")

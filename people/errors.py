@@ -1,0 +1,21 @@
+"""What can be wrong with a change to people and tenants. Each message is a sentence for the page."""
+
+
+class PeopleError(ValueError):
+    """The root of this room's errors."""
+
+
+class PersonExists(PeopleError):
+    """A user name that is taken; upper and lower case count as the same."""
+
+
+class TenantExists(PeopleError):
+    """A tenant's name or slug that is taken."""
+
+
+class BadSlug(PeopleError):
+    """A name from which no slug for partitions.conf can be made."""
+
+
+class NoSuchTheme(PeopleError):
+    """Colours we do not have."""

@@ -1,0 +1,36 @@
+"""Record who signs in and out, in the transaction of nothing else: no event, no session.
+
+If recording raises, the request fails with status 500 and Django keeps the session unsaved.
+"""
+
+from typing import Any
+
+from allauth.account.adapter import get_adapter
+from allauth.account.signals import user_logged_in, user_logged_out
+from django.db import transaction
+from django.dispatch import receiver
+from django.http import HttpRequest
+
+from audit.actions import Action
+from audit.record import record
+from people.actor import actor_of, person_subject
+from people.models import User
+
+
+@receiver(user_logged_in)
+def signed_in(request: HttpRequest, user: User, **_: Any) -> None:
+    """Record that `user` has shown who they are."""
+    _record(Action.PERSON_LOGIN, request, user)
+
+
+@receiver(user_logged_out)
+def signed_out(request: HttpRequest, user: User | None, **_: Any) -> None:
+    """Record that `user` ended the session; None when there was nobody in it."""
+    if isinstance(user, User) and "REMOTE_ADDR" in request.META:  # a test client logs out without a real request
+        _record(Action.PERSON_LOGOUT, request, user)
+
+
+def _record(action: Action, request: HttpRequest, user: User) -> None:
+    address = get_adapter().get_client_ip(request)
+    with transaction.atomic():
+        record(action=action, actor=actor_of(user), subject=person_subject(user), after={"address": address})

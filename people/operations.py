@@ -1,0 +1,177 @@
+"""Everything that changes a person, a tenant, a role or a token. Each writes its event in the same transaction.
+
+A password or token never reaches an event, a log or the database in clear.
+"""
+
+import secrets
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Final
+
+from django.contrib.auth.password_validation import validate_password
+from django.db import transaction
+from django.utils.text import slugify
+
+from audit.actions import Action
+from audit.record import record
+from audit.values import Actor, Subject
+from people.actor import person_subject, tenant_subject
+from people.errors import BadSlug, NoSuchTheme, PersonExists, TenantExists
+from people.models import Tenant, TenantRole, Token, User
+
+_READABLE: Final = "abcdefghjkmnpqrstuvwxyz23456789"  # nothing that is mistaken for something else when read aloud
+
+
+def new_password() -> str:
+    """Make a random password that can be read aloud: four groups of four characters, 79 bits."""
+    return "-".join("".join(secrets.choice(_READABLE) for _ in range(4)) for _ in range(4))
+
+
+def create_person(
+    *,
+    username: str,
+    password: str,
+    actor: Actor,
+    name: str = "",
+    role: str = User.Role.NONE,
+) -> User:
+    """Create a person with `role` for the provider; `name` is what pages call them.
+
+    Raises PersonExists, and ValidationError with sentences for a weak password or a bad username.
+    """
+    person = User(username=username, first_name=name, role=User.Role(role))
+    person.clean_fields(exclude=["password"])
+    validate_password(password, person)
+    person.set_password(password)  # slow by design, so before the transaction
+    with transaction.atomic():
+        if User.objects.filter(username__iexact=username).exists():
+            raise PersonExists(f"There is a person with the user name {username} already. Choose another.")
+        person.save(force_insert=True)
+        record(
+            action=Action.PERSON_CREATE,
+            actor=actor,
+            subject=person_subject(person),
+            after={"username": username, "name": name, "role": person.role},
+        )
+    return person
+
+
+def create_operator(*, username: str, password: str, actor: Actor, name: str = "") -> User:
+    """Create a person who runs the fabric."""
+    return create_person(username=username, password=password, actor=actor, name=name, role=User.Role.OPERATOR)
+
+
+def create_auditor(*, username: str, password: str, actor: Actor, name: str = "") -> User:
+    """Create a person who reviews and changes nothing."""
+    return create_person(username=username, password=password, actor=actor, name=name, role=User.Role.AUDITOR)
+
+
+def set_password(*, person: User, password: str, actor: Actor) -> None:
+    """Give `person` a new password that the caller has validated; nothing of it is recorded."""
+    person.set_password(password)  # slow by design, so before the transaction
+    with transaction.atomic():
+        person.save(update_fields=["password"])
+        record(action=Action.PERSON_PASSWORD, actor=actor, subject=person_subject(person))
+
+
+@transaction.atomic
+def create_tenant(*, name: str, actor: Actor, slug: str = "") -> Tenant:
+    """Create a tenant. Its slug (made from the name if not given) stands in partitions.conf and never changes.
+
+    Raises TenantExists, BadSlug.
+    """
+    slug = slug or slugify(name)[:40].strip("-")
+    if not slug or slug != slugify(slug) or len(slug) > 40:
+        raise BadSlug(
+            f"“{slug or name}” cannot name a tenant in partitions.conf. "
+            "Give a short name of at most 40 letters a–z, digits and hyphens."
+        )
+    if Tenant.objects.filter(name__iexact=name).exists() or Tenant.objects.filter(slug=slug).exists():
+        raise TenantExists(f"There is a tenant called {name} (or with the short name {slug}) already.")
+    tenant = Tenant.objects.create(name=name, slug=slug)
+    record(
+        action=Action.TENANT_CREATE,
+        actor=actor,
+        subject=tenant_subject(tenant),
+        after={"name": name, "slug": slug},
+        tenant_key=tenant.public_id,
+    )
+    return tenant
+
+
+@transaction.atomic
+def give_role(*, person: User, tenant: Tenant, role: str, actor: Actor) -> TenantRole:
+    """Make `person` a viewer, member or administrator of `tenant`, instead of what they were. No change, no event."""
+    wanted = TenantRole.Role(role)
+    held = TenantRole.objects.select_for_update().filter(user=person, tenant=tenant).first()
+    if held is not None and held.role == wanted:
+        return held
+    before = held.role if held is not None else None
+    given, _ = TenantRole.objects.update_or_create(user=person, tenant=tenant, defaults={"role": wanted})
+    record(
+        action=Action.ROLE_GIVE,
+        actor=actor,
+        subject=person_subject(person),
+        before={"tenant": tenant.name, "role": before},
+        after={"tenant": tenant.name, "role": wanted},
+        tenant_key=tenant.public_id,
+    )
+    return given
+
+
+@transaction.atomic
+def set_theme(*, person: User, theme: str, actor: Actor) -> None:
+    """Show `person` every page in light, dark, or the system's colours. No change, no event. Raises NoSuchTheme."""
+    if theme not in User.Theme.values:
+        raise NoSuchTheme(f"There are no colours called “{theme[:20]}”. Choose {', '.join(User.Theme.values)}.")
+    before = User.objects.select_for_update().get(pk=person.pk).theme
+    if before == theme:
+        return
+    person.theme = theme
+    person.save(update_fields=["theme"])
+    record(
+        action=Action.PERSON_THEME,
+        actor=actor,
+        subject=person_subject(person),
+        before={"theme": before},
+        after={"theme": theme},
+    )
+
+
+@transaction.atomic
+def create_token(
+    *,
+    person: User,
+    name: str,
+    lifetime: timedelta,
+    actor: Actor,
+    scopes: Sequence[str] = (),
+    tenant: Tenant | None = None,
+) -> tuple[Token, str]:
+    """Create an API token that is valid for `lifetime`; return it with its text, which is shown once and kept nowhere.
+
+    Only its SHA-512 digest is stored.
+    """
+    token, text = Token.objects.issue(person, lifetime=lifetime, name=name, scopes=list(scopes), tenant=tenant)
+    record(
+        action=Action.TOKEN_CREATE,
+        actor=actor,
+        subject=_token_subject(token),
+        after={"person": person.public_id, "scopes": list(scopes), "expires_at": token.expiry},
+        tenant_key=tenant.public_id if tenant is not None else "",
+    )
+    return token, text
+
+
+@transaction.atomic
+def revoke_token(*, token: Token, actor: Actor) -> None:
+    """Make a token useless at once."""
+    subject = _token_subject(token)
+    tenant_key = token.tenant.public_id if token.tenant is not None else ""
+    token.delete()
+    record(action=Action.TOKEN_REVOKE, actor=actor, subject=subject, tenant_key=tenant_key)
+
+
+def _token_subject(token: Token) -> Subject:
+    # The digest would be no secret either, but the first characters of the token are what its owner sees.
+    return Subject(kind="token", key=token.token_key, label=f"{token.name} of {token.user}")

@@ -1,0 +1,95 @@
+"""What a person may do: predicates for verbs (`rules`), and decorators for views.
+
+What a person may *see* is decided in querysets, by `visible_to`. No template decides anything.
+"""
+
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from typing import Any, cast
+
+from asgiref.sync import iscoroutinefunction
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponseRedirect
+from django.http.response import HttpResponseBase
+from django.shortcuts import resolve_url
+from django.utils.http import urlencode
+from django_htmx.http import HttpResponseClientRedirect
+from rules.permissions import add_perm
+from rules.predicates import is_active, is_authenticated, predicate
+
+
+def _has_role(user: Any, role: str) -> bool:
+    return bool(user is not None and user.is_authenticated and user.is_active and user.role == role)
+
+
+@predicate  # type: ignore[untyped-decorator]  # rules has no types
+def is_operator(user: Any) -> bool:
+    """Whether `user` runs the fabric for the provider."""
+    return _has_role(user, "OPERATOR")
+
+
+@predicate  # type: ignore[untyped-decorator]  # rules has no types
+def is_auditor(user: Any) -> bool:
+    """Whether `user` reviews what happened, and changes nothing."""
+    return _has_role(user, "AUDITOR")
+
+
+may_review = is_operator | is_auditor
+
+add_perm("people.operate", is_operator)  # type: ignore[no-untyped-call]
+add_perm("people.review", may_review)  # type: ignore[no-untyped-call]
+
+
+def operator_required[V: Callable[..., Any]](view: V) -> V:
+    """Let only operators in. Strangers get 404, so that they do not learn what exists; anonymous people may log in."""
+    return _only(is_operator, view)
+
+
+def reviewer_required[V: Callable[..., Any]](view: V) -> V:
+    """Let only operators and auditors in; otherwise as `operator_required`."""
+    return _only(may_review, view)
+
+
+def person_required[V: Callable[..., Any]](view: V) -> V:
+    """Let everybody in who is logged in."""
+    return _only(is_authenticated & is_active, view)
+
+
+def _only[V: Callable[..., Any]](may_enter: Callable[[Any], bool], view: V) -> V:
+    def refusal(request: HttpRequest, user: Any) -> HttpResponseBase | None:
+        if not user.is_authenticated:
+            return _to_login(request)
+        if not may_enter(user):
+            raise Http404
+        return None
+
+    if iscoroutinefunction(view):
+
+        @wraps(view)
+        async def guarded_async(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+            answer: Awaitable[HttpResponseBase]
+            refused = refusal(request, await request.auser())
+            if refused is not None:
+                return refused
+            answer = view(request, *args, **kwargs)
+            return await answer
+
+        return cast(V, guarded_async)
+
+    @wraps(view)
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        refused = refusal(request, request.user)
+        if refused is not None:
+            return refused
+        response: HttpResponseBase = view(request, *args, **kwargs)
+        return response
+
+    return cast(V, guarded)
+
+
+def _to_login(request: HttpRequest) -> HttpResponseBase:
+    """Send an anonymous person to the login page and back; an htmx request moves the whole page, not its fragment."""
+    login = resolve_url(settings.LOGIN_URL)
+    if request.headers.get("HX-Request") == "true":
+        return HttpResponseClientRedirect(login)
+    return HttpResponseRedirect(f"{login}?{urlencode({'next': request.get_full_path()})}")

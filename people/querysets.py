@@ -1,0 +1,68 @@
+"""Who may see which people and tenants, as queryset methods: views, tables and the API ask nothing else."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, cast
+
+from django.contrib.auth.models import AnonymousUser, UserManager
+from django.db import models
+from knox.models import AuthTokenManager
+
+from people.permissions import may_review
+
+if TYPE_CHECKING:
+    from people.models import Tenant, Token, User  # noqa: F401  used in strings below
+
+
+class PersonQuerySet(models.QuerySet["User"]):
+    """People."""
+
+    def active(self) -> PersonQuerySet:
+        """Keep those who may sign in."""
+        return self.filter(is_active=True)
+
+    def operators(self) -> PersonQuerySet:
+        """Keep active operators."""
+        return self.active().filter(role="OPERATOR")
+
+    def auditors(self) -> PersonQuerySet:
+        """Keep active auditors."""
+        return self.active().filter(role="AUDITOR")
+
+    def visible_to(self, user: User | AnonymousUser) -> PersonQuerySet:
+        """Keep those `user` may know of: all for operators and auditors, else the people of the same tenants."""
+        if may_review(user):
+            return self
+        if not user.is_authenticated:
+            return self.none()
+        return self.filter(
+            models.Q(pk=user.pk) | models.Q(tenant_roles__tenant__in=user.tenant_roles.values("tenant"))
+        ).distinct()
+
+
+class TenantQuerySet(models.QuerySet["Tenant"]):
+    """Tenants."""
+
+    def visible_to(self, user: User | AnonymousUser) -> TenantQuerySet:
+        """Keep all for operators and auditors, else the tenants in which `user` has a role."""
+        if may_review(user):
+            return self
+        if not user.is_authenticated:
+            return self.none()
+        return self.filter(roles__user=user).distinct()
+
+
+class PersonManager(UserManager["User"].from_queryset(PersonQuerySet)):  # type: ignore[misc]
+    """People, with Django's own ways to look one up."""
+
+    use_in_migrations = False
+
+
+class TokenManager(AuthTokenManager, models.Manager["Token"]):  # type: ignore[misc]  # knox has no types
+    """Tokens; knox's `create` returns a row together with the token's text, which is stored nowhere."""
+
+    def issue(self, user: User, *, lifetime: timedelta, **fields: Any) -> tuple[Token, str]:
+        """Create a token that expires after `lifetime`; return it and its text."""
+        issued: tuple[Token, str] = cast(Any, self).create(user, expiry=lifetime, **fields)
+        return issued

@@ -1,0 +1,40 @@
+"""Signing in, and the colours of the pages. The other account pages are allauth's own."""
+
+from allauth.account import views as allauth_views
+from allauth.account.adapter import get_adapter
+from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, HttpResponseRedirect
+from django.http.response import HttpResponseBase
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_POST
+
+from people import operations
+from people.actor import actor_of
+from people.adapter import refused
+from people.errors import NoSuchTheme
+from people.models import User
+from people.permissions import person_required
+
+
+def login(request: HttpRequest) -> HttpResponseBase:
+    """Show allauth's login page; record it when its limit per address refuses the request outright."""
+    response: HttpResponseBase = allauth_views.login(request)
+    if response.status_code == 429:
+        refused(address=get_adapter().get_client_ip(request), username=request.POST.get("login", ""))
+    return response
+
+
+@require_POST
+@person_required
+def theme(request: HttpRequest) -> HttpResponse:
+    """Switch the colours and go back to where the person was."""
+    assert isinstance(request.user, User)  # noqa: S101  person_required saw to it
+    try:
+        operations.set_theme(
+            person=request.user, theme=request.POST.get("theme", "").upper(), actor=actor_of(request.user)
+        )
+    except NoSuchTheme as error:
+        return HttpResponseBadRequest(str(error), content_type="text/plain; charset=utf-8")
+    back = request.POST.get("next", "")
+    if not url_has_allowed_host_and_scheme(back, allowed_hosts={request.get_host()}, require_https=request.is_secure()):
+        back = "/"
+    return HttpResponseRedirect(back)

@@ -1,0 +1,43 @@
+// What every page does: menus, dismissable messages, copy buttons, a server that does not answer.
+
+const announcer = document.getElementById("announcer");
+
+/** Say `text` to a screen reader without moving the focus. */
+export function announce(text) {
+  announcer.textContent = "";
+  requestAnimationFrame(() => { announcer.textContent = text; });
+}
+
+/** POST `fields` as a form with the CSRF token; resolves to the Response. */
+export function post(address, fields) {
+  return fetch(address, {
+    method: "POST",
+    headers: { "Accept": "application/json", "X-CSRFToken": document.querySelector('meta[name="csrf-token"]').content },
+    body: new URLSearchParams(fields),
+    credentials: "same-origin",
+  });
+}
+
+document.addEventListener("click", (event) => {
+  for (const menu of document.querySelectorAll("details[data-menu][open]")) {
+    if (!menu.contains(event.target)) menu.open = false;
+  }
+  const dismiss = event.target.closest("[data-dismiss]");
+  if (dismiss) dismiss.closest(".note").remove();
+  const copy = event.target.closest("[data-copy]");
+  if (copy) {
+    navigator.clipboard.writeText(copy.dataset.copy).then(() => announce(`${copy.dataset.copy} copied`));
+    copy.classList.add("copied");
+    setTimeout(() => copy.classList.remove("copied"), 1200);
+  }
+});
+
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape") return;
+  const menu = document.querySelector("details[data-menu][open]");
+  if (menu) { menu.open = false; menu.querySelector("summary").focus(); }
+});
+
+const connection = document.getElementById("connection");
+document.addEventListener("htmx:error", () => { connection.hidden = false; });
+document.addEventListener("htmx:after:request", () => { connection.hidden = true; });

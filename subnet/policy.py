@@ -1,0 +1,175 @@
+"""Which partition tables may go out: the same rules for forms, the API, the review page and the tests.
+
+It reports and never raises; the operations decide what to do with a violation.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from subnet.guid import GUID
+from subnet.pkey import Membership
+from subnet.table import Member, Partition, PartitionTable
+
+Severity = Literal["refuse", "warn"]
+
+# From this share of its slots on, a port's table is called nearly full.
+NEARLY_FULL = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How many P_Keys a port's table holds, Default included: one number for all, or one for each port GUID."""
+
+    capacity: Mapping[GUID, int] | int
+
+    def of(self, guid: GUID) -> int | None:
+        """The capacity of one port; None when it was never read."""
+        return self.capacity if isinstance(self.capacity, int) else self.capacity.get(guid)
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A rule that a table breaks: which, how bad, where (a port GUID, a P_Key or `table`), and a sentence."""
+
+    rule: str
+    severity: Severity
+    where: str
+    sentence: str
+
+
+def check(table: PartitionTable, limits: Limits, *, sm_ports_registered: Iterable[GUID]) -> tuple[Violation, ...]:
+    """Every rule that `table` breaks, refusals first.
+
+    Refused: no SM port, a registered SM port missing from Default's full members, a stranger among them, a port in
+    two tenants' partitions, a tenant's port as a full member of a provider's partition, more keys than the port
+    holds. Warned of: a table nearly full, unknown capacities, an SM port in a partition, partitions whose members
+    cannot talk to each other. Reserved P_Keys and names that OpenSM misreads cannot get into a table at all.
+    """
+    held: dict[GUID, list[tuple[Partition, Member]]] = {}
+    for partition, member in table.memberships():
+        held.setdefault(member.guid, []).append((partition, member))
+    found = [
+        *_sm_ports(table, frozenset(sm_ports_registered), held),
+        *_tenants(table, held),
+        *_capacities(table, limits, held),
+        *_silent_partitions(table),
+    ]
+    return tuple(sorted(found, key=lambda violation: violation.severity != "refuse"))
+
+
+def _port(table: PartitionTable, guid: GUID) -> str:
+    label = table.labels.get(guid)
+    return f"Port {guid} of {label}" if label else f"Port {guid}"
+
+
+def _sm_ports(
+    table: PartitionTable, registered: frozenset[GUID], held: Mapping[GUID, list[tuple[Partition, Member]]]
+) -> Iterator[Violation]:
+    if not table.sm_ports:
+        yield Violation(
+            "no_sm_port",
+            "refuse",
+            "table",
+            "The table names no subnet manager's port as a full member of Default: hosts could not reach the subnet "
+            "administrator. Enrol the manager hosts first.",
+        )
+    named = frozenset(table.sm_ports)
+    for guid in sorted(registered - named):
+        yield Violation(
+            "sm_port_missing",
+            "refuse",
+            guid,
+            f"Port {guid} belongs to a registered manager host and is not a full member of Default: after a takeover "
+            "no limited host could reach it. Draw up the plan again.",
+        )
+    for guid in sorted(named - registered):
+        yield Violation(
+            "sm_port_unknown",
+            "refuse",
+            guid,
+            f"Port {guid} would be a full member of Default, so it could talk to every port, but no registered "
+            "manager host has it. Enrol that host, or draw up the plan again.",
+        )
+    for guid in sorted(named & held.keys()):
+        names = ", ".join(partition.name for partition, _ in held[guid])
+        yield Violation(
+            "sm_port_in_partition",
+            "warn",
+            guid,
+            f"{_port(table, guid)} is a manager host's port and also a member of {names}. Keep manager hosts out of "
+            "partitions unless they must serve there.",
+        )
+
+
+def _tenants(table: PartitionTable, held: Mapping[GUID, list[tuple[Partition, Member]]]) -> Iterator[Violation]:
+    for guid, places in held.items():
+        tenants = sorted({partition.tenant for partition, _ in places if partition.tenant is not None})
+        if len(tenants) > 1:
+            names = ", ".join(f"{p.name} ({p.pkey}, {p.tenant})" for p, _ in places if p.tenant is not None)
+            yield Violation(
+                "two_tenants",
+                "refuse",
+                guid,
+                f"{_port(table, guid)} would be in partitions of {len(tenants)} tenants: {names}. "
+                "Take it out of all but one tenant's.",
+            )
+        if not tenants:
+            continue
+        for partition, member in places:
+            if partition.tenant is None and member.membership == Membership.FULL:
+                yield Violation(
+                    "tenant_full_in_provider",
+                    "refuse",
+                    guid,
+                    f"{_port(table, guid)} belongs to {tenants[0]} and would be a full member of the provider's "
+                    f"partition {partition.name} ({partition.pkey}), where it could reach other tenants' ports. "
+                    "Make it a limited member.",
+                )
+
+
+def _capacities(
+    table: PartitionTable, limits: Limits, held: Mapping[GUID, list[tuple[Partition, Member]]]
+) -> Iterator[Violation]:
+    unknown: list[GUID] = []
+    for guid, places in held.items():
+        capacity = limits.of(guid)
+        keys = len(places) + 1  # Default takes one
+        if capacity is None:
+            unknown.append(guid)
+        elif keys > capacity:
+            yield Violation(
+                "capacity",
+                "refuse",
+                guid,
+                f"{_port(table, guid)} holds {capacity} P_Keys, Default included, and would need {keys}: OpenSM "
+                f"would leave some out. Take it out of {keys - capacity} of its partitions.",
+            )
+        elif keys >= NEARLY_FULL * capacity:
+            yield Violation(
+                "capacity_nearly_full",
+                "warn",
+                guid,
+                f"{_port(table, guid)} would use {keys} of its {capacity} P_Key slots.",
+            )
+    if unknown:
+        others = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
+        yield Violation(
+            "capacity_unknown",
+            "warn",
+            "table",
+            f"How many P_Keys port {unknown[0]}{others} can hold is not known, because it was not read. "
+            "Read the tables once the port is up.",
+        )
+
+
+def _silent_partitions(table: PartitionTable) -> Iterator[Violation]:
+    for partition in table.partitions:
+        if len(partition.members) > 1 and not any(m.membership == Membership.FULL for m in partition.members):
+            yield Violation(
+                "all_limited",
+                "warn",
+                str(partition.pkey),
+                f"All {len(partition.members)} members of {partition.name} ({partition.pkey}) are limited, so none "
+                "can talk to another. Make at least one a full member.",
+            )

@@ -1,0 +1,367 @@
+"""Whether the fabric holds what a revision says: each port proven, absent, unreadable or discrepant.
+
+Only tables that were read behind a sweep barrier may be given to `compare`; it cannot know (ground truth: read-back,
+1). Ports that a rollout touches are judged by the table, all others by what they were before.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from subnet.census import CensusProblem, census, where
+from subnet.guid import GUID
+from subnet.index import Prediction, predict
+from subnet.observed import ObservedFabric, PortReading
+from subnet.pkey import DEFAULT, FULL_BIT, Membership, PKey, entry, entry_text
+from subnet.table import PartitionTable
+
+__all__ = [
+    "CensusProblem",
+    "Discrepancy",
+    "ReadBack",
+    "Verdict",
+    "census",
+    "compare",
+    "expected",
+]
+
+_DEFAULT_KEY = int(DEFAULT)
+# OpenSM's answer to a file it dislikes: every port a full member of Default and of nothing else.
+_FALLBACK = {0: entry(DEFAULT, Membership.FULL)}
+
+
+class Verdict(StrEnum):
+    """What a read-back says of one port."""
+
+    PROVEN = "PROVEN"
+    ABSENT = "ABSENT"
+    UNREADABLE = "UNREADABLE"
+    DISCREPANT = "DISCREPANT"
+
+
+@dataclass(frozen=True, slots=True)
+class Discrepancy:
+    """One difference. `is_contrary` says that it is evidence against the revision, not just something that moved.
+
+    Kinds: isolation_lost (of the whole fabric, guid None), missing_key, foreign_key, wrong_membership, index_moved,
+    index_unpredicted, unaffected_keys_changed, unaffected_lid_changed, unaffected_state_changed, leaf_copy_differs,
+    wrong_master_lid.
+    """
+
+    guid: GUID | None
+    kind: str
+    sentence: str
+    is_contrary: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBack:
+    """The outcome of one comparison.
+
+    `verdicts` covers the HCA ports of before and after. `owed` are affected ports that are not proven, also those
+    that no reading knows; each blocks PROVEN. `drifted` are unaffected ports that were unlike the table before and
+    still are. `not_checked` says in sentences what was left out.
+    """
+
+    verdicts: Mapping[GUID, Verdict]
+    discrepancies: tuple[Discrepancy, ...]
+    owed: tuple[GUID, ...]
+    drifted: tuple[GUID, ...]
+    not_checked: tuple[str, ...]
+    unaffected_ports_changed: int
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Numbers for the evidence; proven + absent + unreadable + discrepant = ports."""
+        found = list(self.verdicts.values())
+        return {
+            "ports": len(found),
+            "proven": found.count(Verdict.PROVEN),
+            "absent": found.count(Verdict.ABSENT),
+            "unreadable": found.count(Verdict.UNREADABLE),
+            "discrepant": found.count(Verdict.DISCREPANT),
+            "discrepancies": len(self.discrepancies),
+            "unaffected_ports_changed": self.unaffected_ports_changed,
+        }
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether every affected port is proven and nothing differs; files and managers are judged elsewhere."""
+        return not self.discrepancies and not self.owed
+
+    @property
+    def is_contrary(self) -> bool:
+        """Whether the fabric holds something else than the revision says, which is a reason to restore."""
+        return any(discrepancy.is_contrary for discrepancy in self.discrepancies)
+
+
+def expected(table: PartitionTable, reading: PortReading, sm_ports: Collection[GUID]) -> frozenset[int]:
+    """The 16-bit entries that one port should hold, Default included.
+
+    Default is full on SM ports, switches and routers and limited on all others, as the file says.
+    """
+    held = {p.pkey: m.membership for p, m in table.memberships() if m.guid == reading.guid}
+    return frozenset(_entries(held, reading, sm_ports).values())
+
+
+def compare(
+    *,
+    wanted: PartitionTable,
+    before: ObservedFabric,
+    after: ObservedFabric,
+    affected: Collection[GUID],
+    predictions: Mapping[GUID, Prediction],
+) -> ReadBack:
+    """Compare the fabric after a rollout with the table it should hold and with the fabric before.
+
+    An affected port must hold exactly Default and its planned keys, survivors at their index and new keys within the
+    predicted set. Any other port must be as it was in keys, indexes, LID and state; one without a before reading is
+    judged by the table. Every port read must name the one master's LID. A port in before alone is absent.
+    """
+    return _Comparison(wanted, before, after, frozenset(affected), predictions).run()
+
+
+def _entries(held: Mapping[PKey, Membership], reading: PortReading, sm_ports: Collection[GUID]) -> dict[int, int]:
+    """15-bit key → 16-bit entry that a port should hold."""
+    is_full = reading.node_type != "CA" or reading.guid in sm_ports
+    entries = {_DEFAULT_KEY: entry(DEFAULT, Membership.FULL if is_full else Membership.LIMITED)}
+    for pkey, membership in held.items():
+        entries[int(pkey)] = entry(pkey, membership)
+    return entries
+
+
+class _Comparison:
+    """One run of `compare`, with the look-ups that all ports share."""
+
+    def __init__(
+        self,
+        wanted: PartitionTable,
+        before: ObservedFabric,
+        after: ObservedFabric,
+        affected: frozenset[GUID],
+        predictions: Mapping[GUID, Prediction],
+    ) -> None:
+        self.before = before
+        self.after = after
+        self.affected = affected
+        self.predictions = predictions
+        self.held = wanted.by_port()
+        self.sm_ports = frozenset(wanted.sm_ports)
+        self.labels = wanted.labels
+        self.names = {int(partition.pkey): partition.name for partition in wanted.partitions} | {
+            _DEFAULT_KEY: "Default"
+        }
+        self.master_lid = after.masters[0].lid if len(after.masters) == 1 else None
+        self.found: list[Discrepancy] = []
+        self.drifted: list[GUID] = []
+        self.leaf_copies_skipped = 0
+        self.indexes_skipped = 0
+        self.without_before = 0
+
+    def run(self) -> ReadBack:
+        verdicts: dict[GUID, Verdict] = {}
+        changed: set[GUID] = set()
+        for guid in sorted(self.before.ports.keys() | self.after.ports.keys()):
+            was, now = self.before.ports.get(guid), self.after.ports.get(guid)
+            count = len(self.found)
+            if now is None:
+                verdict = Verdict.ABSENT
+            elif not now.is_read:
+                verdict = Verdict.UNREADABLE
+            else:
+                self._port(was if was and was.is_read else None, now)
+                verdict = Verdict.PROVEN if len(self.found) == count else Verdict.DISCREPANT
+            if (now or was).node_type == "CA":  # type: ignore[union-attr]  # the GUID comes from one of the two
+                verdicts[guid] = verdict
+                if guid not in self.affected and any(d.kind in _CHANGES for d in self.found[count:]):
+                    changed.add(guid)
+        return ReadBack(
+            verdicts=verdicts,
+            discrepancies=(*self._isolation_lost(), *self.found),
+            owed=tuple(sorted(guid for guid in self.affected if verdicts.get(guid) != Verdict.PROVEN)),
+            drifted=tuple(self.drifted),
+            not_checked=tuple(self._not_checked()),
+            unaffected_ports_changed=len(changed),
+        )
+
+    def _port(self, was: PortReading | None, now: PortReading) -> None:
+        """Judge one port that was read after the rollout."""
+        entries = _entries(self.held.get(now.guid, {}), now, self.sm_ports)
+        if now.guid in self.affected:
+            self._keys(now, entries, is_contrary=True)
+            self._indexes(was, now, entries)
+            self._leaf_of_affected(now, entries)
+        elif was is None:
+            self.without_before += 1
+            # Until the SM has armed a port it holds the hardware's keys, which say nothing against the revision.
+            self._keys(now, entries, is_contrary=now.state == "ACTIVE")
+        else:
+            self._unaffected(was, now)
+            if now.pkeys == was.pkeys and set(now.pkeys.values()) != set(entries.values()):
+                self.drifted.append(now.guid)
+        if self.master_lid is not None and now.master_sm_lid != self.master_lid:
+            self._report(
+                now,
+                "wrong_master_lid",
+                f"takes LID {now.master_sm_lid} for the master's, and the master has LID {self.master_lid}. Look for "
+                "another subnet manager.",
+                is_contrary=False,
+            )
+
+    def _keys(self, now: PortReading, entries: Mapping[int, int], *, is_contrary: bool) -> None:
+        """Report every key that is missing, foreign, there twice, or of the wrong membership."""
+        holding: dict[int, list[int]] = {}
+        for index, number in now.pkeys.items():
+            holding.setdefault(number & ~FULL_BIT, []).append(index)
+        for key, number in entries.items():
+            indexes = holding.get(key)
+            if indexes is None:
+                self._report(
+                    now, "missing_key", f"does not hold {self._key(number)}, which it should.", is_contrary=is_contrary
+                )
+            elif len(indexes) > 1:
+                self._report(
+                    now,
+                    "foreign_key",
+                    f"holds {self._key(number)} at {len(indexes)} indexes ({', '.join(map(str, sorted(indexes)))}).",
+                    is_contrary=is_contrary,
+                )
+            elif now.pkeys[indexes[0]] != number:
+                self._report(
+                    now,
+                    "wrong_membership",
+                    f"should hold {self._key(number)} and holds {entry_text(now.pkeys[indexes[0]])}.",
+                    is_contrary=is_contrary,
+                )
+        for key, indexes in holding.items():
+            if key not in entries:
+                self._report(
+                    now,
+                    "foreign_key",
+                    f"holds {self._key(now.pkeys[indexes[0]])} at index {indexes[0]}, which it should not. Stop what "
+                    "uses it; it can still reach that partition.",
+                    is_contrary=is_contrary,
+                )
+
+    def _indexes(self, was: PortReading | None, now: PortReading, entries: Mapping[int, int]) -> None:
+        """Report every key of an affected port that does not stand where it was predicted."""
+        prediction = self.predictions.get(now.guid)
+        if prediction is None and was is not None:
+            wanted = self.held.get(now.guid, {})
+            default = Membership.FULL if entries[_DEFAULT_KEY] & FULL_BIT else Membership.LIMITED
+            prediction = predict(was.pkeys, was.capacity, wanted, default)
+        if prediction is None:
+            self.indexes_skipped += 1
+            prediction = Prediction(survivors={0: entries[_DEFAULT_KEY]})
+        at = {number & ~FULL_BIT: index for index, number in now.pkeys.items()}
+        for index, number in prediction.survivors.items():
+            found = at.get(number & ~FULL_BIT)
+            if found is not None and found != index:
+                self._report(
+                    now,
+                    "index_moved",
+                    f"holds {self._key(number)} at index {found} and not at {index} as before: live connections use "
+                    "the index.",
+                    is_contrary=True,
+                )
+        for number, indexes in prediction.new.items():
+            found = at.get(number & ~FULL_BIT)
+            if found is not None and indexes and found not in indexes:
+                self._report(
+                    now,
+                    "index_unpredicted",
+                    f"holds the new {self._key(number)} at index {found}, where no plan expected it.",
+                    is_contrary=True,
+                )
+
+    def _leaf_of_affected(self, now: PortReading, entries: Mapping[int, int]) -> None:
+        """Compare the leaf switch's copy where it enforces; it is packed, so only its set of keys counts."""
+        leaf = now.leaf
+        fits = leaf is not None and (leaf.capacity is None or len(entries) <= leaf.capacity)
+        if leaf is None or leaf.pkeys is None or not (leaf.enforce_in or leaf.enforce_out) or not fits:
+            self.leaf_copies_skipped += 1
+        elif set(leaf.pkeys.values()) != set(entries.values()):
+            self._report(
+                now,
+                "leaf_copy_differs",
+                f"is filtered by its leaf switch with {_listed(leaf.pkeys)} and not with {_listed(entries)}.",
+                is_contrary=True,
+            )
+
+    def _unaffected(self, was: PortReading, now: PortReading) -> None:
+        """Report whatever moved at a port that the rollout should not touch."""
+        if now.pkeys != was.pkeys:
+            self._report(
+                now,
+                "unaffected_keys_changed",
+                f"was not to change and held {_by_index(was.pkeys)}; now it holds {_by_index(now.pkeys)}.",
+                is_contrary=True,
+            )
+        if now.lid != was.lid:
+            self._report(now, "unaffected_lid_changed", f"was not to change and had LID {was.lid}.", is_contrary=False)
+        if now.state != was.state:
+            self._report(
+                now,
+                "unaffected_state_changed",
+                f"was not to change and was {was.state}; now it is {now.state}.",
+                is_contrary=False,
+            )
+
+    def _isolation_lost(self) -> Iterator[Discrepancy]:
+        """OpenSM's fallback, told once before the single ports."""
+        ports = [port for port in self.after.end_ports.values() if port.is_read]
+        if not ports or any(port.pkeys != _FALLBACK for port in ports):
+            return
+        if all(set(_entries(self.held.get(p.guid, {}), p, self.sm_ports).values()) == {0xFFFF} for p in ports):
+            return
+        yield Discrepancy(
+            None,
+            "isolation_lost",
+            f"All {len(ports)} HCA ports that were read are full members of Default and hold no other key: OpenSM "
+            "rejects its file or finds none, or another subnet manager has taken over, and every port can reach "
+            "every other. Put the last proven file back and reload; if an unregistered manager is master, stop it.",
+            is_contrary=True,
+        )
+
+    def _not_checked(self) -> Iterator[str]:
+        yield "Routing, multicast groups and traffic were not checked: only P_Key tables, LIDs, states and the master."
+        if self.leaf_copies_skipped:
+            yield (
+                f"The leaf switches' copies for {self.leaf_copies_skipped} affected ports were not compared: the "
+                "switch does not enforce there, or its copy was not read or has no room."
+            )
+        if self.indexes_skipped:
+            yield (
+                f"The indexes of {self.indexes_skipped} affected ports were not compared, except Default's: there is "
+                "no reading from before."
+            )
+        if self.without_before:
+            yield (
+                f"{self.without_before} unaffected ports were compared with the revision only: there is no reading "
+                "from before."
+            )
+        if self.master_lid is None:
+            yield "Which master each port follows was not checked: there is not exactly one master."
+
+    def _report(self, now: PortReading, kind: str, what: str, *, is_contrary: bool) -> None:
+        label = self.labels.get(now.guid)
+        of = f" of {label}" if label else ""
+        sentence = f"Port {now.guid}{of} (LID {now.lid}{where(now)}) {what}"
+        self.found.append(Discrepancy(now.guid, kind, sentence, is_contrary))
+
+    def _key(self, number: int) -> str:
+        """“0x8010 (full member of training)”."""
+        membership = Membership.FULL if number & FULL_BIT else Membership.LIMITED
+        name = self.names.get(number & ~FULL_BIT)
+        return f"{entry_text(number)} ({membership} member of {name})" if name else entry_text(number)
+
+
+_CHANGES = {"unaffected_keys_changed", "unaffected_lid_changed", "unaffected_state_changed"}
+
+
+def _listed(entries: Mapping[int, int]) -> str:
+    return ", ".join(entry_text(number) for number in sorted(entries.values())) or "nothing"
+
+
+def _by_index(table: Mapping[int, int]) -> str:
+    return ", ".join(f"{entry_text(number)} at {index}" for index, number in sorted(table.items())) or "nothing"
