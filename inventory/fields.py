@@ -8,10 +8,11 @@ from django.db import models
 from subnet.errors import InvalidGUID
 from subnet.guid import GUID
 
+
 if TYPE_CHECKING:
     _Text = models.CharField[Any, Any]
 else:
-    _Text = models.CharField  # generic for the type checker only
+    _Text = models.CharField  # at run time Django's fields take no type arguments
 
 
 class GUIDField(_Text):

@@ -1,0 +1,123 @@
+"""The simulator process and its console.
+
+The console is read and written here only. A comment line is echoed by ibsim, which marks the end of an answer.
+"""
+
+import os
+import re
+import select
+import subprocess
+import time
+from pathlib import Path
+
+from lab.errors import LabError
+from lab.processes import MARK, ProcessID
+
+READY = b"Network simulator ready."
+CLIENT_SLOTS = 10
+_CLIENT = re.compile(rb"Client (\d+): pid (\d+) connected at \"([^\"]*)\"")
+
+
+class Simulator:
+    """One running ibsim whose stdin stays open, because it leaves when its stdin ends."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", socket_name: str) -> None:
+        if process.stdin is None or process.stdout is None:
+            raise ValueError("the simulator's console must be pipes")
+        self._in = process.stdin.fileno()
+        self.out = process.stdout.fileno()
+        os.set_blocking(self.out, False)
+        self._socket_name = socket_name
+        self._heard = b""
+        self._asked = 0
+
+    def listen(self) -> None:
+        """Take what the simulator has said, so that it never blocks on a full pipe."""
+        while True:
+            try:
+                said = os.read(self.out, 65536)
+            except BlockingIOError:
+                return
+            if not said:
+                return
+            self._heard = (self._heard + said)[-(1 << 20) :]
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the topology is loaded and clients can attach."""
+        self.listen()
+        return READY in self._heard
+
+    def ask(self, command: str, *, timeout_s: float = 10.0) -> str:
+        """Type one console line and return the answer; raise LabError when none comes."""
+        self.listen()
+        self._asked += 1
+        end = f"#end-{self._asked}-".encode()
+        self._heard = b""
+        os.write(self._in, command.encode() + b"\n" + end + b"\n")
+        deadline = time.monotonic() + timeout_s
+        while end not in self._heard:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise LabError(f"The simulator did not answer “{command}” within {timeout_s:.0f} s.")
+            if select.select([self.out], [], [], left)[0]:
+                before = len(self._heard)
+                self.listen()
+                if len(self._heard) == before:
+                    raise LabError("The simulator is gone.")
+        answer = self._heard.partition(end)[0]
+        return answer.replace(b"sim> ", b"").decode(errors="replace").strip()
+
+    def clients(self) -> dict[int, int]:
+        """Slot number → PID of the client that took it."""
+        found = _CLIENT.finditer(self.ask("Attached").encode())
+        return {int(match[1]): int(match[2]) for match in found}
+
+    def reap(self) -> list[int]:
+        """Free the slots of dead clients and return their PIDs: ibsim never notices a SIGKILL by itself."""
+        freed = []
+        for slot, pid in self.clients().items():
+            if not self._is_client(pid):
+                self.ask(f"X {slot}")
+                freed.append(pid)
+        return freed
+
+    def _is_client(self, pid: int) -> bool:
+        """Whether `pid` runs and is a client of this simulator rather than a later process of the same number."""
+        if ProcessID.of(pid) is None:
+            return False
+        try:
+            return f"IBSIM_SOCKNAME={self._socket_name}".encode() in Path(f"/proc/{pid}/environ").read_bytes()
+        except PermissionError:
+            return True
+        except OSError:
+            return False
+
+
+def client_environment(*, lab: str, socket_name: str, library: Path, node_id: str) -> dict[str, str]:
+    """The environment that makes a program of libibumad a client of the simulator, seated at `node_id`."""
+    return {
+        "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+        "LC_ALL": "C.UTF-8",
+        "LD_PRELOAD": str(library),
+        "SIM_HOST": node_id,
+        "IBSIM_SOCKNAME": socket_name,
+        MARK: lab,
+    }
+
+
+def sweep_folders(root: Path) -> list[Path]:
+    """Remove the `sys-PID` folders that killed clients left anywhere below `root`; return what was removed."""
+    removed = []
+    for folder in sorted(root.rglob("sys-*")):
+        number = folder.name.removeprefix("sys-")
+        if not folder.is_dir() or not number.isdigit() or ProcessID.of(int(number)) is not None:
+            continue
+        for path in sorted(folder.rglob("*"), reverse=True):
+            if path.is_dir() and not path.is_symlink():
+                path.rmdir()
+            else:
+                path.unlink()
+        folder.rmdir()
+        removed.append(folder)
+    return removed
