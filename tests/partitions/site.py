@@ -91,9 +91,7 @@ class Provider:
     def roll_out(self, user: User, selection: object = MINE, *, reason: str = "") -> Rollout:
         """The button on the plan page, with a fresh look at the fabric."""
         observation = self.observe()
-        drawn = operations.draw_up_plan(
-            subnet=self.subnet, selection=selection, user=user, observation=observation
-        )
+        drawn = operations.draw_up_plan(subnet=self.subnet, selection=selection, user=user, observation=observation)
         return operations.roll_out(
             subnet=self.subnet, selection=selection, actor=user, plan_digest=drawn.digest, observation=observation,
             reason=reason,

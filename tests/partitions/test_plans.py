@@ -48,9 +48,7 @@ def test_it_shows_what_changes(moved):
 
 
 def test_the_preview_is_the_revision_to_the_byte(moved):
-    drawn = operations.draw_up_plan(
-        subnet=moved.subnet, selection=MINE, user=moved.olga, observation=moved.observe()
-    )
+    drawn = operations.draw_up_plan(subnet=moved.subnet, selection=MINE, user=moved.olga, observation=moved.observe())
     rollout = go(moved, drawn)
     assert bytes(rollout.revision.data) == drawn.data
     assert rollout.revision.number == drawn.number
@@ -106,9 +104,7 @@ class TestStale:
 
     @pytest.fixture
     def drawn(self, moved):
-        return operations.draw_up_plan(
-            subnet=moved.subnet, selection=ALL, user=moved.olga, observation=moved.observe()
-        )
+        return operations.draw_up_plan(subnet=moved.subnet, selection=ALL, user=moved.olga, observation=moved.observe())
 
     def stale(self, moved, drawn, **changed):
         revisions = Revision.objects.count()

@@ -79,9 +79,9 @@ def check(provider: Provider) -> None:
     registered = drawn.table.sm_ports
     assert [v for v in policy.check(drawn.table, policy.Limits(64), sm_ports_registered=registered)
             if v.severity == "refuse"] == []  # fmt: skip
-    assert {(m.partition.pkey, m.port.guid, m.kind) for m in Membership.objects.select_related("partition", "port")} == {
-        (int(p.pkey), m.guid, m.membership.value) for p, m in drawn.current.memberships()
-    }
+    assert {
+        (m.partition.pkey, m.port.guid, m.kind) for m in Membership.objects.select_related("partition", "port")
+    } == {(int(p.pkey), m.guid, m.membership.value) for p, m in drawn.current.memberships()}
     wanted = {(int(p.pkey), drawn.table.labels[m.guid]) for p, m in drawn.table.memberships()}
     columns = board(subnet=provider.subnet, user=provider.olga).columns
     assert {(int(c.pkey, 16), card.hostname) for c in columns[1:] for card in c.cards} == wanted
@@ -113,8 +113,6 @@ def test_rows_plan_policy_board_and_mirror_agree(db, journey):
                 assert staged() == before
             check(provider)
         transaction.set_rollback(True)
-
-
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
