@@ -33,8 +33,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session", autouse=True)
 def _flush_past_the_triggers() -> Iterator[None]:
-    """Let Django empty the tables after a test with `transaction=True`: the trail's triggers refuse it, rightly."""
+    """Let Django empty the tables after a test with `transaction=True`: the triggers refuse it, rightly."""
     from audit import triggers
+    from deploy import triggers as deploy_triggers
     from django.db import connection
     from django.test import TransactionTestCase
 
@@ -42,8 +43,10 @@ def _flush_past_the_triggers() -> Iterator[None]:
 
     def teardown_as_owner(self: TransactionTestCase) -> None:
         triggers.drop(connection)
+        deploy_triggers.drop(connection)
         teardown(self)
         triggers.create(connection)
+        deploy_triggers.create(connection)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TransactionTestCase, "_fixture_teardown", teardown_as_owner)
