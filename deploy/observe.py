@@ -18,7 +18,7 @@ from audit.record import record
 from audit.values import SYSTEM, Subject
 from deploy import evidence, queries, tables
 from deploy.look import Look, ManagerHosts, told
-from deploy.models import Fence, Observation, Revision
+from deploy.models import RUNNING, Fence, Observation, Revision
 from deploy.proof import Unseen
 from deploy.readiness import no_master
 from deploy.story import READ_TIMEOUT_S
@@ -134,7 +134,7 @@ def _managers(observation: Observation, look: Look) -> list[dict[str, Any]]:
 
 def _is_rolling_out(observation: Observation) -> bool:
     rollout = queries.running_rollout(observation.subnet)
-    return rollout is not None and rollout.state in queries.RUNNING
+    return rollout is not None and rollout.state in RUNNING
 
 
 def _generation(observation: Observation) -> int:
