@@ -126,7 +126,7 @@ def _gather(server: Server, report: Report) -> Known:
         ports=ports,
         own_hcas=own,
         others_hcas={hca.node_guid: hca for hca in others},
-        manager_ports=dict(managers),
+        manager_ports={GUID(guid): name for guid, name in managers},
     )
 
 
