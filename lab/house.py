@@ -20,6 +20,7 @@ from lab.site import Site
 if TYPE_CHECKING:
     from deploy.models import Rollout
     from inventory.models import Subnet
+    from partitions.selection import Selection
     from people.models import User
 
 READY_WITHIN_S = 60
@@ -181,7 +182,7 @@ class House:
         """Make the tenants and their partitions, stage the first servers into them and prove it."""
         from inventory.models import Server
         from partitions import operations as partitions
-        from partitions.selection import Selection
+        from partitions.selection import MINE
         from people import operations as people
         from people.actor import actor_of
 
@@ -195,10 +196,10 @@ class House:
                     subnet=self.subnet, tenant=tenant, name=partition_name, actor=actor
                 )
                 for _ in range(max(1, int(count * share)) if free else 0):
-                    partitions.stage_move(server=free.pop(0), source=None, target=partition, user=self.operator)
+                    partitions.stage_move(server=free.pop(0), source=None, target=partition, actor=self.operator)
                     if not free:
                         break
-        rollout = self.roll_out(Selection.mine(), reason="First placement of the demo")
+        rollout = self.roll_out(MINE, reason="First placement of the demo")
         if rollout.state != "PROVEN":
             raise DemoFailed(f"the first rollout ended {rollout.state}: {rollout.cause}")
 
@@ -216,7 +217,7 @@ class House:
         if observation.state == "FAILED":
             raise DemoFailed(f"the fabric could not be read: {observation.failure}")
 
-    def roll_out(self, selection: object, *, reason: str, before_start: Callable[[], None] | None = None) -> "Rollout":
+    def roll_out(self, selection: "Selection", *, reason: str, before_start: Callable[[], None] | None = None) -> "Rollout":
         """Observe, draw up the plan, start the rollout and wait for its end and for the board to follow."""
         from partitions import operations as partitions
         from partitions.mirror import is_settling
@@ -226,7 +227,7 @@ class House:
         if before_start is not None:
             before_start()
         rollout = partitions.roll_out(
-            subnet=self.subnet, selection=selection, user=self.operator, plan_digest=drawn.digest,
+            subnet=self.subnet, selection=selection, actor=self.operator, plan_digest=drawn.digest,
             observation=drawn.observation, reason=reason,
         )  # fmt: skip
 
