@@ -4,7 +4,6 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import QuerySet
 from django.utils import timezone
 
 from deploy import operations as deploy
@@ -13,7 +12,7 @@ from inventory.models import Server, Subnet
 from partitions import mirror
 from partitions.doer import Doer, as_actor, as_person
 from partitions.errors import MoveRefused, StalePlan
-from partitions.models import StagedChange
+from partitions.models import StagedChange, StagedChangeQuerySet
 from partitions.plans import DrawnPlan, draw_up_plan
 from partitions.refusals import moment, way
 from partitions.selection import Selection
@@ -31,7 +30,7 @@ def roll_out(
     person = as_person(actor)
     _require_fresh(observation, subnet, timezone.now())
     mirror.catch_up(subnet)
-    _hold(selection.of(subnet=subnet, user=person).values_list("port__hca__server", flat=True))
+    _hold(selection.of(subnet=subnet, user=person))
     drawn = draw_up_plan(subnet=subnet, selection=selection, user=person, observation=observation)
     if drawn.digest != plan_digest:
         raise StalePlan(_what_changed(drawn, plan_digest))
@@ -61,9 +60,11 @@ def _require_fresh(observation: Observation, subnet: Subnet, now: datetime) -> N
         )
 
 
-def _hold(server_ids: QuerySet[StagedChange, int | None]) -> None:
-    """Hold the servers of the selection: nobody stages or discards their changes until the rollout stands."""
-    list(Server.objects.select_for_update().filter(pk__in=server_ids).order_by("pk").values_list("pk", flat=True))
+def _hold(staged: StagedChangeQuerySet) -> None:
+    """Hold the selection's servers and rows: nobody stages or discards on them until the rollout stands."""
+    servers = Server.objects.filter(pk__in=staged.values("port__hca__server"))
+    list(servers.select_for_update().order_by("pk").values_list("pk", flat=True))
+    list(staged.select_for_update(of=("self",)).order_by("pk").values_list("pk", flat=True))
 
 
 def _what_changed(drawn: DrawnPlan, looked_at: str) -> str:
