@@ -16,6 +16,7 @@ from partitions.models import StagedChange, StagedChangeQuerySet
 from partitions.plans import DrawnPlan, draw_up_plan
 from partitions.refusals import moment, way
 from partitions.selection import Selection
+from people.models import User
 
 
 @transaction.atomic
@@ -34,7 +35,7 @@ def roll_out(
     drawn = draw_up_plan(subnet=subnet, selection=selection, user=person, observation=observation)
     if drawn.digest != plan_digest:
         raise StalePlan(_what_changed(drawn, plan_digest))
-    _refuse_halves(drawn)
+    _refuse_halves(drawn, person)
     for violation in drawn.refusals:
         raise MoveRefused(violation.sentence, rule=violation.rule)
     drawn.plan.raise_if_unsafe(reason)
@@ -89,17 +90,12 @@ def _what_changed(drawn: DrawnPlan, looked_at: str) -> str:
     return f"Since you looked at this plan, {'; '.join(told)}. Nothing was rolled out. Look at the new plan."
 
 
-def _refuse_halves(drawn: DrawnPlan) -> None:
+def _refuse_halves(drawn: DrawnPlan, person: User) -> None:
     """A port goes out with all that is staged on it or not at all: half a move would leave it nowhere."""
-    taken = {change.pk for change in drawn.changes}
-    ports = {change.port_id for change in drawn.changes}
-    left = [
-        change
-        for change in StagedChange.objects.of_subnet(drawn.subnet).whole().order_by("-at")
-        if change.port_id in ports and change.pk not in taken
-    ]
-    if left:
-        change = left[0]
+    taken = drawn.selection.of(subnet=drawn.subnet, user=person)
+    left = StagedChange.objects.filter(port__in=taken.values("port")).exclude(pk__in=taken.values("pk"))
+    change = left.whole().order_by("-at").first()
+    if change is not None:
         server = change.port.hca.server if change.port.hca is not None else change.port
         raise MoveRefused(
             f"{change.by} has also staged {server} {way([change])} at {moment(change.at)}, and that is not in this "
