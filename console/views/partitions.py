@@ -2,7 +2,7 @@
 
 from django import forms
 from django.contrib import messages
-from django.db.models import Count
+from django.db.models import Count, F
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
@@ -73,7 +73,7 @@ def _page(request: HttpRequest, subnet: Subnet, form: PartitionForm, *, status: 
             servers=Count("memberships__port__hca__server", distinct=True),
             staged=Count("staged_changes__port__hca__server", distinct=True),
         )
-        .order_by("retired_at", "tenant__name", "name")
+        .order_by(F("retired_at").asc(nulls_first=True), F("tenant__name").asc(nulls_last=True), "name")
     )
     for row in rows:
         row.pkey_text = str(PKey(row.pkey))
