@@ -183,3 +183,20 @@ def test_the_plan_costs_few_queries(moved, django_assert_max_num_queries):
         assert drawn.files
         assert drawn.servers
         assert drawn.sentence
+
+
+def test_the_sentence_counts_what_it_cannot_name(provider, training, inference):
+    first, second = provider.server(1), provider.server(2)
+    provider.move(first, None, training)
+    provider.move(second, None, training)
+    assert provider.plan(provider.olga).sentence.startswith("2 servers move to training: 4 ports change")
+    provider.move(second, training, inference)
+    assert provider.plan(provider.olga).sentence.startswith("2 servers move between 2 partitions: 4 ports change")
+
+
+def test_another_manager_host_is_a_plan_without_servers(moved):
+    operations.discard(changes=StagedChange.objects.all(), actor=moved.olga)
+    ManagerHost.objects.filter(name="m2").update(port_guid="0x0002c903000c0001")
+    drawn = moved.plan(moved.olga)
+    assert not drawn.is_empty
+    assert drawn.sentence == ("No server moves, but the manager hosts have changed: 2 ports change their P_Keys.")
