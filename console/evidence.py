@@ -55,7 +55,8 @@ def _texts(values: Iterable[object]) -> tuple[str, ...]:
 
 def _cost(seconds: dict[str, float], smps: int | None) -> str:
     """“sweep barrier 0.8 s, tables 0.3 s, 1,204 SMPs”."""
-    told = [f"{words} {seconds[name]:.1f} s" for name, words in (("barrier", "sweep barrier"), ("tables", "tables")) if name in seconds]
+    parts = (("barrier", "sweep barrier"), ("tables", "tables"))
+    told = [f"{words} {seconds[name]:.1f} s" for name, words in parts if name in seconds]
     return ", ".join([*told, *([f"{smps:,} SMPs"] if smps else [])])
 
 

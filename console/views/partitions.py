@@ -23,7 +23,9 @@ from subnet.pkey import PKey
 class PartitionForm(forms.Form):
     """What a new partition needs; what OpenSM would misread is refused by the operation, with its sentence."""
 
-    tenant = forms.ModelChoiceField(queryset=Tenant.objects.order_by("name"), required=False, empty_label="The provider")
+    tenant = forms.ModelChoiceField(
+        queryset=Tenant.objects.order_by("name"), required=False, empty_label="The provider"
+    )
     name = forms.CharField(max_length=31, strip=True)
     pkey = forms.CharField(max_length=8, required=False, strip=True)
 
@@ -75,7 +77,10 @@ def _page(request: HttpRequest, subnet: Subnet, form: PartitionForm, *, status: 
         )
         .order_by(F("retired_at").asc(nulls_first=True), F("tenant__name").asc(nulls_last=True), "name")
     )
-    for row in rows:
-        row.pkey_text = str(PKey(row.pkey))
     may_act = is_operator(request.user)
-    return render(request, "console/partitions.html", {"rows": rows, "form": form, "may_act": may_act}, status=status)
+    return render(
+        request,
+        "console/partitions.html",
+        {"rows": [(row, str(PKey(row.pkey))) for row in rows], "form": form, "may_act": may_act},
+        status=status,
+    )
