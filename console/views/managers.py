@@ -18,7 +18,6 @@ from inventory.models import ManagerHost, Subnet
 from people.actor import actor_of
 from people.permissions import is_operator, operator_required, reviewer_required
 
-
 PENDING = (Observation.State.REQUESTED, Observation.State.READING)
 
 
