@@ -111,7 +111,7 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
 KNOX_TOKEN_MODEL = "people.Token"  # noqa: S105  a model, no secret
-# Our token stands in for knox's own, whose migrations would leave a table that nothing uses and no flush empties.
+# knox's own migrations would make a table for the token model that ours replaces, with a foreign key to people.
 MIGRATION_MODULES = {"knox": None}
 REST_KNOX = {"TOKEN_PREFIX": "fui_"}
 REST_FRAMEWORK = {

@@ -17,7 +17,7 @@ from deploy.models import Fence, Observation, Rollout
 from inventory.models import HCA, ManagerHost, Port, Server, Subnet
 from partitions import operations
 from partitions.models import Partition
-from partitions.selection import MINE
+from partitions.selection import Selection
 from people.models import Tenant, User
 from subnet.guid import GUID
 from subnet.table import PartitionTable
@@ -85,15 +85,14 @@ class Provider:
             ],
         )
 
-    def plan(self, user: User, selection: object = MINE) -> operations.DrawnPlan:
-        return operations.draw_up_plan(subnet=self.subnet, selection=selection, user=user)
+    def plan(self, user: User, selection: Selection | None = None) -> operations.DrawnPlan:
+        return operations.draw_up_plan(subnet=self.subnet, selection=selection or Selection.mine(), user=user)
 
-    def roll_out(self, user: User, selection: object = MINE, *, reason: str = "") -> Rollout:
+    def roll_out(self, user: User, selection: Selection | None = None, *, reason: str = "") -> Rollout:
         """The button on the plan page, with a fresh look at the fabric."""
+        selection = selection or Selection.mine()
         observation = self.observe()
-        drawn = operations.draw_up_plan(
-            subnet=self.subnet, selection=selection, user=user, observation=observation
-        )
+        drawn = operations.draw_up_plan(subnet=self.subnet, selection=selection, user=user, observation=observation)
         return operations.roll_out(
             subnet=self.subnet, selection=selection, actor=user, plan_digest=drawn.digest, observation=observation,
             reason=reason,

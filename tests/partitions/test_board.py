@@ -97,7 +97,7 @@ def test_marks_say_who(provider, training):
 
 
 def test_flags(provider):
-    fine, disputed, unconfirmed, bare = (provider.server(number, ports=2 * (number < 4)) for number in range(1, 5))
+    fine, disputed, unconfirmed, _ = (provider.server(number, ports=2 * (number < 4)) for number in range(1, 5))
     port = Port.objects.filter(hca__server=disputed).first()
     conflict = PortConflict.objects.create(port=port, claimed_by=fine, claim={})
     Port.objects.filter(pk=Port.objects.filter(hca__server=unconfirmed).first().pk).update(confirmed_at=None)

@@ -55,7 +55,7 @@ def test_it_settles(proven):
 
 
 def test_it_may_be_replayed(proven):
-    provider, rollout = proven
+    provider, _ = proven
     follow.tick()
     settled, ids = memberships(), set(Membership.objects.values_list("pk", flat=True))
     for event in Event.objects.filter(action__in=[action.value for action in mirror.FOLLOWED]):

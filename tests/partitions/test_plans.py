@@ -12,7 +12,7 @@ from inventory.models import ManagerHost, Port, Server
 from partitions import operations
 from partitions.errors import MoveRefused, StalePlan
 from partitions.models import StagedChange
-from partitions.selection import ALL, MINE
+from partitions.selection import Selection
 from subnet.errors import UnsafePlan
 
 
@@ -27,9 +27,10 @@ def moved(provider, training, inference):
     return provider
 
 
-def go(provider, drawn, *, user=None, selection=MINE, digest=None, observation=None, reason=""):
+def go(provider, drawn, *, selection=None, digest=None, observation=None, reason=""):
     return operations.roll_out(
-        subnet=provider.subnet, selection=selection, actor=user or provider.olga, plan_digest=digest or drawn.digest,
+        subnet=provider.subnet, selection=selection or Selection.mine(), actor=provider.olga,
+        plan_digest=digest or drawn.digest,
         observation=observation or drawn.observation, reason=reason,
     )  # fmt: skip
 
@@ -49,7 +50,7 @@ def test_it_shows_what_changes(moved):
 
 def test_the_preview_is_the_revision_to_the_byte(moved):
     drawn = operations.draw_up_plan(
-        subnet=moved.subnet, selection=MINE, user=moved.olga, observation=moved.observe()
+        subnet=moved.subnet, selection=Selection.mine(), user=moved.olga, observation=moved.observe()
     )
     rollout = go(moved, drawn)
     assert bytes(rollout.revision.data) == drawn.data
@@ -107,19 +108,19 @@ class TestStale:
     @pytest.fixture
     def drawn(self, moved):
         return operations.draw_up_plan(
-            subnet=moved.subnet, selection=ALL, user=moved.olga, observation=moved.observe()
+            subnet=moved.subnet, selection=Selection.everything(), user=moved.olga, observation=moved.observe()
         )
 
     def stale(self, moved, drawn, **changed):
         revisions = Revision.objects.count()
         with pytest.raises(StalePlan) as stale:
-            go(moved, drawn, selection=ALL, **changed)
+            go(moved, drawn, selection=Selection.everything(), **changed)
         assert Revision.objects.count() == revisions
         assert not Rollout.objects.exclude(state="PROVEN").exists()
         return str(stale.value)
 
     def test_as_it_was_it_goes_out(self, moved, drawn):
-        assert go(moved, drawn, selection=ALL).state == "QUEUED"
+        assert go(moved, drawn, selection=Selection.everything()).state == "QUEUED"
 
     def test_another_change_has_joined(self, moved, drawn, training):
         moved.move(moved.server(3), None, training, by=moved.otto)
@@ -182,3 +183,20 @@ def test_the_plan_costs_few_queries(moved, django_assert_max_num_queries):
         assert drawn.files
         assert drawn.servers
         assert drawn.sentence
+
+
+def test_the_sentence_counts_what_it_cannot_name(provider, training, inference):
+    first, second = provider.server(1), provider.server(2)
+    provider.move(first, None, training)
+    provider.move(second, None, training)
+    assert provider.plan(provider.olga).sentence.startswith("2 servers move to training: 4 ports change")
+    provider.move(second, training, inference)
+    assert provider.plan(provider.olga).sentence.startswith("2 servers move between 2 partitions: 4 ports change")
+
+
+def test_another_manager_host_is_a_plan_without_servers(moved):
+    operations.discard(changes=StagedChange.objects.all(), actor=moved.olga)
+    ManagerHost.objects.filter(name="m2").update(port_guid="0x0002c903000c0001")
+    drawn = moved.plan(moved.olga)
+    assert not drawn.is_empty
+    assert drawn.sentence == ("No server moves, but the manager hosts have changed: 2 ports change their P_Keys.")

@@ -1,17 +1,16 @@
 """Whatever people do in whatever order: rows, plan, policy, board and mirror tell one story."""
 
+from django.db import transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from audit import follow
-from django.db import transaction
-
 from inventory.models import Server
 from partitions import operations
 from partitions.board import board
 from partitions.errors import MoveRefused
 from partitions.models import Membership, StagedChange
-from partitions.selection import ALL
+from partitions.selection import Selection
 from partitions.standing import Standing
 from subnet import policy
 from subnet.pkey import Membership as Kind
@@ -67,19 +66,19 @@ def do(provider: Provider, partitions: list, step: tuple) -> None:
             changes=StagedChange.objects.of_server(provider.servers[server]),
             actor=provider.olga if is_olga else provider.otto,
         )
-    elif not provider.plan(provider.olga, ALL).is_empty:
-        provider.settle(provider.roll_out(provider.olga, ALL, reason="property"))
+    elif not provider.plan(provider.olga, Selection.everything()).is_empty:
+        provider.settle(provider.roll_out(provider.olga, Selection.everything(), reason="property"))
 
 
 def check(provider: Provider) -> None:
-    drawn = provider.plan(provider.olga, ALL)
+    drawn = provider.plan(provider.olga, Selection.everything())
     assert changes_of(drawn.plan) == staged()
     assert changes_of(diff(drawn.table, drawn.current, None)) == {(g, p, to, came) for g, p, came, to in staged()}
     assert diff(drawn.table, drawn.table, None).is_empty
-    registered = drawn.table.sm_ports
-    assert [v for v in policy.check(drawn.table, policy.Limits(64), sm_ports_registered=registered)
-            if v.severity == "refuse"] == []  # fmt: skip
-    assert {(m.partition.pkey, m.port.guid, m.kind) for m in Membership.objects.select_related("partition", "port")} == {
+    violations = policy.check(drawn.table, policy.Limits(64), sm_ports_registered=drawn.table.sm_ports)
+    assert not [violation for violation in violations if violation.severity == "refuse"]
+    rows = Membership.objects.select_related("partition", "port")
+    assert {(row.partition.pkey, row.port.guid, row.kind) for row in rows} == {
         (int(p.pkey), m.guid, m.membership.value) for p, m in drawn.current.memberships()
     }
     wanted = {(int(p.pkey), drawn.table.labels[m.guid]) for p, m in drawn.table.memberships()}
@@ -108,13 +107,10 @@ def test_rows_plan_policy_board_and_mirror_agree(db, journey):
             try:
                 with transaction.atomic():
                     do(provider, partitions, step)
-            except MoveRefused as refused:
-                assert len(str(refused)) > 30
+            except MoveRefused:
                 assert staged() == before
             check(provider)
         transaction.set_rollback(True)
-
-
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -5,7 +5,7 @@ import pytest
 from partitions import operations
 from partitions.errors import InvalidSelection, MoveRefused
 from partitions.models import StagedChange
-from partitions.selection import ALL, MINE, Selection, Whose
+from partitions.selection import Selection
 
 
 @pytest.mark.parametrize("text", ["mine", "all", "tenant:abc123"])
@@ -14,7 +14,7 @@ def test_a_selection_survives_the_query_string(text):
 
 
 def test_nothing_said_is_mine():
-    assert Selection.parse("") == MINE
+    assert Selection.parse("") == Selection.mine()
 
 
 @pytest.mark.parametrize("text", ["ours", "tenant", "tenant:", "mine:x", "all:", "MINE"])
@@ -37,11 +37,11 @@ def names(provider, user, selection):
 
 def test_each_selection_takes_its_own(two_people):
     olga, otto = two_people.olga, two_people.otto
-    assert names(two_people, olga, MINE) == {"srv-001"}
-    assert names(two_people, otto, MINE) == {"srv-002"}
-    assert names(two_people, olga, ALL) == {"srv-001", "srv-002"}
-    assert names(two_people, olga, Selection(Whose.TENANT, two_people.bert.public_id)) == {"srv-002"}
-    assert names(two_people, olga, Selection(Whose.TENANT, "nobody")) == set()
+    assert names(two_people, olga, Selection.mine()) == {"srv-001"}
+    assert names(two_people, otto, Selection.mine()) == {"srv-002"}
+    assert names(two_people, olga, Selection.everything()) == {"srv-001", "srv-002"}
+    assert names(two_people, olga, Selection.of_tenant(two_people.bert)) == {"srv-002"}
+    assert names(two_people, olga, Selection.parse("tenant:nobody")) == set()
 
 
 def test_olgas_rollout_takes_nothing_of_ottos(two_people):
@@ -57,7 +57,7 @@ def test_a_tenants_selection_takes_its_shared_partitions_along(provider, trainin
     server = provider.server(1)
     provider.move(server, None, training)
     operations.stage_add(server=server, target=storage, actor=provider.olga)
-    drawn = provider.plan(provider.olga, Selection(Whose.TENANT, provider.acme.public_id))
+    drawn = provider.plan(provider.olga, Selection.of_tenant(provider.acme))
     assert {change.partition.name for change in drawn.changes} == {"training", "storage"}
 
 
