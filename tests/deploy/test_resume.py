@@ -9,10 +9,9 @@ import pytest
 from audit.models import Event
 from deploy import queries
 from deploy.lease import is_gone, new_holder
-from deploy.look import ManagerHosts
 from deploy.models import Rollout
 from deploy.story import Story
-from tests.deploy.conftest import Scene
+from tests.deploy.conftest import Scene, one_host_at_a_time
 from tests.deploy.fakes import Killed
 
 State = Rollout.State
@@ -53,17 +52,6 @@ class Points:
         if self.seen - 1 == self.at:
             self.at = -1
             raise Killed(name)
-
-
-def one_host_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ask the hosts one after the other, so that the moments come in the same order each time."""
-    made = ManagerHosts.__init__
-
-    def make(self: ManagerHosts, *arguments: object, **columns: object) -> None:
-        made(self, *arguments, **columns)
-        self.asked = map
-
-    monkeypatch.setattr(ManagerHosts, "__init__", make)
 
 
 # So many moments pass in a rollout that goes well, and in one that has to restore; a test below counts them.
