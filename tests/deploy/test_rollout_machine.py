@@ -76,9 +76,10 @@ class RolloutMachine(RuleBasedStateMachine):
             assert str(refusal).endswith((".", ".\n")), refusal
 
     @precondition(lambda self: self.rollout is not None and self.rollout.state == State.QUEUED)
-    @rule()
-    def cancel(self):
-        operations.cancel(rollout=self.rollout, actor=OLGA)
+    @rule(really=st.integers(0, 4))
+    def cancel(self, really):
+        if really == 0:
+            operations.cancel(rollout=self.rollout, actor=OLGA)
 
     @precondition(lambda self: self.rollout is not None and self.rollout.state == State.STUCK)
     @rule()
