@@ -39,6 +39,8 @@ class Children:
         def before_exec() -> None:
             if namespace is not None:
                 namespace.enter()
+                # Entering puts a process into the root folder, and a fabric client writes where it stands.
+                os.chdir(cwd)
             # After the namespace: changing credentials clears the parent-death signal.
             die_with_parent(parent)
 
@@ -53,7 +55,7 @@ class Children:
                 stdout=pipes[1],
                 stderr=log,
                 start_new_session=True,
-                preexec_fn=before_exec,  # noqa: PLW1509 - the supervisor has one thread
+                preexec_fn=before_exec,  # the supervisor has one thread
             )
         self._running[name] = child
         self.ended.pop(name, None)

@@ -13,7 +13,7 @@ from typing import Any
 from lab.errors import LabError
 from lab.layout import SUPERVISOR, Layout, State, wait_until
 from lab.processes import ProcessID, kill_all, listeners_and_sessions, marked
-from lab.supervisor import short_path
+from lab.sockets import short_path
 
 STOP_DEADLINE_S = 30.0
 

@@ -5,15 +5,15 @@ It is prepared by the same documented command that prepares a real manager host 
 
 import os
 import pwd
-import re
-import socket
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
 from lab.errors import LabError
 from lab.fabric import Box
+from lab.free_ports import free_port
 from lab.layout import Layout, ManagerLayout, ManagerRecord, State, program, repository, umad_library
-from lab.processes import MARK
+from lab.processes import MARK, ProcessID
 from lab.simulator import client_environment
 from subnet.guid import GUID
 from subnet.partitions_conf import Header, render
@@ -22,7 +22,66 @@ from subnet.table import PartitionTable
 SUBNET = "lab"
 # The first manager host is the master as long as it lives; a rogue must come with more than that.
 PRIORITIES = (5, 4)
-_DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
+
+
+@dataclass(frozen=True, slots=True)
+class LabManager:
+    """One manager host as the product would enrol it, where its files lie, and its processes when it was looked at."""
+
+    name: str
+    address: str
+    ssh_port: int
+    user: str
+    host_key: str
+    port_guid: GUID
+    directory: Path
+    wrapper_digest: str
+    reader_digest: str
+    priority: int
+    node_id: str
+    opensm: ProcessID | None
+    sshd: ProcessID | None
+
+    @property
+    def opensm_pid(self) -> int:
+        """The PID of its OpenSM; raise LabError when none runs, because 0 would signal the caller's own group."""
+        if self.opensm is None:
+            raise LabError(f"OpenSM of {self.name} does not run.")
+        return self.opensm.pid
+
+    @property
+    def partitions_file(self) -> Path:
+        """The file its OpenSM reads, on the lab's own disk (`Site.read_file` also sees a full one)."""
+        return ManagerLayout(self.directory).partitions
+
+    @property
+    def log_file(self) -> Path:
+        """OpenSM's log."""
+        return ManagerLayout(self.directory).log
+
+    @property
+    def list_file(self) -> Path:
+        """OpenSM's subnet list, rewritten after each clean heavy sweep as master."""
+        return ManagerLayout(self.directory).list
+
+
+def lab_manager(state: State, record: ManagerRecord) -> LabManager:
+    """The manager host of `record` with the processes that live now."""
+    return LabManager(
+        name=record.name,
+        address=record.address,
+        ssh_port=record.ssh_port,
+        user=record.user,
+        host_key=record.host_key,
+        port_guid=GUID(record.port_guid),
+        directory=Path(record.directory),
+        wrapper_digest=record.wrapper_digest,
+        reader_digest=record.reader_digest,
+        priority=record.priority,
+        node_id=record.node_id,
+        opensm=state.process(f"opensm-{record.name}"),
+        sshd=state.process(f"sshd-{record.name}"),
+    )
 
 
 def this_user() -> str:
@@ -42,14 +101,6 @@ def make_key(path: Path, comment: str) -> str:
 def public_key(path: Path) -> str:
     """The public half of the key pair at `path`, without its comment."""
     return " ".join(path.with_name(path.name + ".pub").read_text(encoding="ascii").split()[:2])
-
-
-def free_port(address: str) -> int:
-    """A TCP port that nobody listens on at `address`."""
-    with socket.socket() as probe:
-        probe.bind((address, 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def first_partitions(fabric_managers: tuple[Box, ...]) -> bytes:
@@ -100,18 +151,15 @@ def _install(layout: Layout, state: State, place: ManagerLayout, record: Manager
 
 
 def read_install_output(text: str) -> tuple[str, str, str]:
-    """(wrapper digest, reader digest, authorized_keys line) as `remote/host/install` prints them."""
-    wrapper = reader = line = ""
-    for row in text.splitlines():
-        digest = _DIGEST.search(row)
-        if "command=" in row:
-            line = row.strip()
-        elif digest and "fabricui-host" in row:
-            wrapper = digest[0]
-        elif digest and "fabricui-tables" in row:
-            reader = digest[0]
-    if not (wrapper and reader and line):
-        raise LabError("remote/host/install did not print two digests and an authorized_keys line.")
+    """(wrapper digest, reader digest, authorized_keys line) from what `remote/host/install` prints."""
+    rows = {row.split()[0]: row for row in text.splitlines() if row.strip()}
+    line = next((row for row in text.splitlines() if row.startswith("restrict,command=")), None)
+    try:
+        wrapper, reader = (rows[word].split()[1] for word in ("wrapper", "reader"))
+    except KeyError as missing:
+        raise LabError(f"remote/host/install did not print the digest of the {missing}.") from None
+    if line is None:
+        raise LabError("remote/host/install did not print the line for authorized_keys.")
     return wrapper, reader, line
 
 

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -17,34 +16,12 @@ from lab import control
 from lab.errors import LabError
 from lab.fabric import Fabric, generate, net_text
 from lab.layout import SUPERVISOR, Layout, State, program, python_environment, umad_library, wait_until
-from lab.managers import PRIORITIES, first_partitions, make_key, prepare
+from lab.managers import PRIORITIES, LabManager, first_partitions, lab_manager, make_key, prepare
 from lab.processes import ProcessID
 from lab.simulator import client_environment
 from subnet.guid import GUID
 
 _LIST_PORT = re.compile(r"PortGUID:([0-9a-f]{16}) .*? LID:([0-9A-F]{4}) PN:")
-
-
-@dataclass(frozen=True, slots=True)
-class LabManager:
-    """One manager host as the product would enrol it, and where its files lie."""
-
-    name: str
-    address: str
-    ssh_port: int
-    user: str
-    host_key: str
-    port_guid: GUID
-    directory: Path
-    partitions_file: Path
-    log_file: Path
-    list_file: Path
-    opensm_pid: int | None
-    sshd_pid: int | None
-    wrapper_digest: str
-    reader_digest: str
-    priority: int
-    node_id: str
 
 
 class Site:
@@ -53,7 +30,7 @@ class Site:
     def __init__(self, directory: Path) -> None:
         self._layout = Layout(directory)
         state = self._layout.read_state()
-        self._lab = state.lab
+        self.lab = state.lab
         self._socket_name = state.socket_name
         self.fabric: Fabric = state.fabric()
 
@@ -111,6 +88,13 @@ class Site:
             )
         return site
 
+    @staticmethod
+    def remove(directory: Path | str) -> None:
+        """Clear away the lab in `directory`, running or killed; nothing happens when there is none."""
+        layout = Layout(Path(directory))
+        if layout.state_file.exists():
+            control.down(layout)
+
     def down(self, *, keep_files: bool = False) -> None:
         """End the lab and leave no process, socket, mount or file of it; the files stay with `keep_files`."""
         if self._layout.state_file.exists():
@@ -155,36 +139,20 @@ class Site:
     def managers(self) -> list[LabManager]:
         """Both manager hosts, the one meant to be master first, with their processes of now."""
         state = self.state
-        found = []
-        for record in state.managers:
-            place = self._layout.manager(record.name)
-            opensm, sshd = state.process(f"opensm-{record.name}"), state.process(f"sshd-{record.name}")
-            found.append(
-                LabManager(
-                    name=record.name,
-                    address=record.address,
-                    ssh_port=record.ssh_port,
-                    user=record.user,
-                    host_key=record.host_key,
-                    port_guid=GUID(record.port_guid),
-                    directory=place.directory,
-                    partitions_file=place.partitions,
-                    log_file=place.log,
-                    list_file=place.list,
-                    opensm_pid=None if opensm is None else opensm.pid,
-                    sshd_pid=None if sshd is None else sshd.pid,
-                    wrapper_digest=record.wrapper_digest,
-                    reader_digest=record.reader_digest,
-                    priority=record.priority,
-                    node_id=record.node_id,
-                )
-            )
-        return found
+        return [lab_manager(state, record) for record in state.managers]
 
     def manager(self, name: str) -> LabManager:
         """The manager host of that name; raise LabError otherwise."""
-        self.state.manager(name)
-        return next(manager for manager in self.managers if manager.name == name)
+        state = self.state
+        return lab_manager(state, state.manager(name))
+
+    def read_file(self, manager: LabManager, name: str = "partitions.conf") -> bytes:
+        """A file beside a manager host's partition file as that host sees it, its full or read-only disk included."""
+        for process in (manager.sshd, manager.opensm):
+            if process is not None and process.is_alive:
+                path = manager.partitions_file.with_name(name)
+                return Path(f"/proc/{process.pid}/root{path}").read_bytes()
+        return manager.partitions_file.with_name(name).read_bytes()
 
     def order(self, what: str, **arguments: Any) -> Any:
         """Have the supervisor do something (`lab.breaking` names the things)."""
@@ -195,7 +163,7 @@ class Site:
     def client_environment(self, node_id: str | None = None) -> dict[str, str]:
         """The environment for fabric programs such as `smpquery`, seated at `node_id` (default: the first manager)."""
         seat = node_id or self.fabric.managers[0].hcas[0].node_id
-        return client_environment(lab=self._lab, socket_name=self._socket_name, library=umad_library(), node_id=seat)
+        return client_environment(lab=self.lab, socket_name=self._socket_name, library=umad_library(), node_id=seat)
 
     def run_tool(self, name: str, *arguments: str, node_id: str | None = None, timeout_s: float = 60.0) -> str:
         """What a program of infiniband-diags prints on this fabric; raise LabError when it fails."""
@@ -215,7 +183,7 @@ class Site:
 
     def smp(self, request: dict[str, Any], *, timeout_s: float = 60.0) -> Any:
         """The answer of `lab.smp` to one request; raise LabError when it has no seat or no answer."""
-        environment = {**python_environment(self._lab), **self.client_environment()}
+        environment = {**python_environment(self.lab), **self.client_environment()}
         done = subprocess.run(
             [sys.executable, "-m", "lab.smp"],
             cwd=self._layout.run,
@@ -293,7 +261,8 @@ def _claim(directory: Path | str | None) -> tuple[Layout, bool]:
     layout = Layout(Path(directory))
     if layout.state_file.exists():
         raise LabError(
-            f"There is a lab in {layout.directory} already. “python -m lab status” shows it, “python -m lab down” ends it."
+            f"There is a lab in {layout.directory} already. “python -m lab status” shows it, "
+            "“python -m lab down” ends it."
         )
     made = not layout.directory.exists()
     layout.directory.mkdir(parents=True, exist_ok=True)

@@ -16,7 +16,8 @@ BLOCK = 32
 STATES = {1: "DOWN", 2: "INIT", 3: "ARMED", 4: "ACTIVE"}
 PHYS_STATES = {1: "Sleep", 2: "Polling", 3: "Disabled", 4: "Training", 5: "LinkUp"}
 SM_STATES = {0: "NOTACTIVE", 1: "DISCOVERING", 2: "STANDBY", 3: "MASTER"}
-_TIMEOUT_MS = 200
+# One try with a long wait: the simulator loses nothing, and ten unanswered datagrams to a frozen SM would stop it.
+_TIMEOUT_MS = 1000
 _IS_SM = 1 << 1
 
 
@@ -36,6 +37,8 @@ class Seat:
         self._port = self._mad.mad_rpc_open_port(None, 0, classes, 2)
         if not self._port:
             raise OSError("no seat on the simulated fabric: the simulator is gone or all its client slots are taken")
+
+        self._mad.mad_rpc_set_retries(ctypes.c_void_p(self._port), 1)
 
     def close(self) -> None:
         """Give the seat back: the simulator has ten."""

@@ -5,7 +5,7 @@ from typing import Any
 from allauth.account.adapter import DefaultAccountAdapter
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 
 from audit.actions import Action
 from audit.once import first_in_a_minute
@@ -19,7 +19,7 @@ from people.models import User
 class ClosedAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth has no types
     """Accounts are made by an operator."""
 
-    error_messages = {  # noqa: RUF012  as allauth declares it
+    error_messages = {
         **DefaultAccountAdapter.error_messages,
         "username_password_mismatch": "User name or password is wrong. Type both again; in the password, upper and "
         "lower case count.",
@@ -50,6 +50,20 @@ class ClosedAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth has
                 subject=_attempted(credentials.get("username", "")),
                 after={"address": address},
             )
+
+    def respond_user_inactive(self, request: HttpRequest, user: User) -> HttpResponse:
+        """Record that the right password was given for a closed account, and say that it is closed."""
+        address = self.get_client_ip(request)
+        with transaction.atomic():
+            record(
+                action=Action.PERSON_LOGIN_FAILED,
+                actor=Actor.anonymous(address),
+                subject=person_subject(user),
+                after={"address": address},
+                reason="the account is closed",
+            )
+        response: HttpResponse = super().respond_user_inactive(request, user)
+        return response
 
     def set_password(self, user: User, password: str) -> None:
         """Change the password, with its event."""

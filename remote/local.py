@@ -1,4 +1,4 @@
-"""LocalShell: the wrapper on this machine, without SSH, for tests and for a controller that is a manager host itself."""
+"""LocalShell: the wrapper on this machine, without SSH: for tests, and for a manager host that runs FabricUI itself."""
 
 import os
 import signal

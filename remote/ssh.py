@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import paramiko
+from paramiko.ssh_exception import IncompatiblePeer
 
 from remote.errors import AccessRefused, CallTimedOut, HostKeyMismatch, RemoteError, Unreachable
 from remote.shell import IDEMPOTENT_VERBS, Reply, command_line
@@ -36,11 +37,11 @@ class _ConnectionLost(Exception):
 class SSHShell:
     """Connects when first asked, keeps the connection, and connects once more when it is found dead.
 
-    `host_key` is the pinned key as in known_hosts ("ssh-ed25519 AAAA…"); no other key is ever accepted. `key_file` holds
-    our own Ed25519 key. Calls may come from several threads; at most MAX_CHANNELS run at a time.
+    `host_key` is the pinned key as in known_hosts ("ssh-ed25519 AAAA…"); no other key is ever accepted. `key_file`
+    holds our own Ed25519 key. Calls may come from several threads; at most MAX_CHANNELS run at a time.
     """
 
-    def __init__(self, *, address: str, port: int, user: str, key_file: Path, host_key: str) -> None:
+    def __init__(self, address: str, port: int, user: str, key_file: Path, host_key: str) -> None:
         self._address, self._port, self._user, self._key_file = address, port, user, key_file
         self._host_key = host_key
         self._channels = threading.BoundedSemaphore(MAX_CHANNELS)
@@ -135,19 +136,19 @@ class SSHShell:
             if transport.get_remote_server_key() != pinned:
                 raise self._wrong_host_key("it shows another key")
             transport.auth_publickey(self._user, key)
-        except paramiko.IncompatiblePeer as error:
+        except IncompatiblePeer as error:
             if "host key" in str(error):
                 raise self._wrong_host_key(f"it holds no {pinned.get_name()} key") from error
             raise AccessRefused(f"{self._where} and FabricUI share no SSH algorithm: {error}.") from error
         except paramiko.AuthenticationException as error:
-            if not transport.is_active():  # cut off, or silent until the timeout
+            if not transport.is_active() or "timeout" in str(error).lower():
                 raise Unreachable(f"{self._where} ended the login: {error}.") from error
             raise AccessRefused(
                 f"{self._where} does not take FabricUI's key. Put the line that install prints into authorized_keys."
             ) from error
         except (paramiko.SSHException, EOFError, OSError) as error:
             raise Unreachable(
-                f"{self._where} accepted a connection but did not speak SSH: {error or 'it hung up'}."
+                f"{self._where} accepted a connection but did not speak SSH: {str(error) or 'it hung up'}."
             ) from error
 
     def _wrong_host_key(self, what: str) -> HostKeyMismatch:
@@ -225,8 +226,8 @@ def _parse_host_key(text: str) -> paramiko.PKey:
     """The pinned key of a known_hosts or .pub line. Raises RemoteError when it is none."""
     words = text.split()
     try:
-        if len(words) < 2:
-            raise ValueError("it has no key")
+        if words[:1] != ["ssh-ed25519"] or len(words) < 2:
+            raise ValueError("only Ed25519 keys are pinned (ssh_host_ed25519_key.pub)")
         return paramiko.PKey.from_type_string(words[0], b64decode(words[1], validate=True))
     except (ValueError, Base64Error, paramiko.SSHException) as error:
         raise RemoteError(

@@ -1,10 +1,11 @@
 """Short ways to record something in tests."""
 
+from django.db import transaction
+
 from audit.actions import Action
 from audit.models import Event
 from audit.record import record
 from audit.values import SYSTEM, Actor, ActorKind, Subject
-from django.db import transaction
 
 OLGA = Actor(kind=ActorKind.PERSON, key="olga-id", name="Olga")
 SUBNET = Subject(kind="subnet", key="lab", label="lab")

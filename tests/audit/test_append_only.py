@@ -1,8 +1,10 @@
 """What the database itself refuses, to somebody with a SQL prompt."""
 
 import pytest
-from audit.models import ChainHead, Event
+from django.conf import settings
 from django.db import DatabaseError, connection, transaction
+
+from audit.models import ChainHead, Event
 from tests.audit.events import record_many
 
 pytestmark = pytest.mark.django_db
@@ -23,11 +25,12 @@ SQLITE_ONLY = [
     " subject_key, subject_label, tenant_key, before, after, 'other', request_id, previous_hash, hash"
     " FROM audit_event WHERE number = 2",
 ]
+ON_POSTGRESQL = settings.DATABASES["default"]["ENGINE"].endswith("postgresql")
 POSTGRESQL_ONLY = ["TRUNCATE audit_event", "TRUNCATE audit_chainhead"]
 
 
 def assert_refused(sql: str) -> None:
-    with pytest.raises(DatabaseError, match="append-only|one event at a time|never removed"), transaction.atomic():
+    with pytest.raises(DatabaseError, match=r"append-only|one event at a time|never removed"), transaction.atomic():
         connection.cursor().execute(sql)
 
 
@@ -35,25 +38,8 @@ def trail() -> list[dict[str, object]]:
     return [*Event.objects.order_by("number").values(), *ChainHead.objects.values()]
 
 
-@pytest.mark.parametrize("sql", EVERYWHERE)
+@pytest.mark.parametrize("sql", EVERYWHERE + (POSTGRESQL_ONLY if ON_POSTGRESQL else SQLITE_ONLY))
 def test_raw_sql_is_refused(sql):
-    record_many(3)
-    before = trail()
-    assert_refused(sql)
-    assert trail() == before
-
-
-@pytest.mark.parametrize("sql", SQLITE_ONLY)
-def test_replacing_is_refused_on_sqlite(sql):
-    record_many(3)
-    before = trail()
-    assert_refused(sql)
-    assert trail() == before
-
-
-@pytest.mark.pg
-@pytest.mark.parametrize("sql", POSTGRESQL_ONLY)
-def test_truncating_is_refused_on_postgresql(sql):
     record_many(3)
     before = trail()
     assert_refused(sql)

@@ -4,12 +4,13 @@ import json
 from io import StringIO
 
 import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+
 from audit import triggers
 from audit.canonical import GENESIS
 from audit.chain import Break, verify
 from audit.models import ChainHead, Event
-from django.core.management import CommandError, call_command
-from django.db import connection
 from tests.audit.events import record_many
 
 pytestmark = pytest.mark.django_db
@@ -167,7 +168,7 @@ def test_the_command_says_that_all_is_well():
 def test_the_command_fails_and_names_the_first_bad_event(owner):
     record_many(3)
     owner("UPDATE audit_event SET actor_name = 'Somebody' WHERE number = 2")
-    with pytest.raises(CommandError, match="Event 2 .* was edited"):
+    with pytest.raises(CommandError, match=r"Event 2 .* was edited"):
         call_command("audit_verify")
 
 

@@ -8,13 +8,14 @@ import threading
 from pathlib import Path
 
 import pytest
+from django.db import connection
+
 from audit import follow
 from audit.actions import Action
 from audit.chain import verify
 from audit.models import Event
 from audit.once import first_in_a_minute
 from audit.values import Subject
-from django.db import connection
 from tests.audit.events import record_one
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -65,8 +66,13 @@ def test_processes_on_one_sqlite_file_lose_and_reorder_nothing(tmp_path):
     processes = [
         subprocess.Popen(
             [sys.executable, "-c", WRITER, f"w{writer}", str(count)],
-            cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
+            cwd=ROOT,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         for writer in range(writers)
     ]
     try:
@@ -127,7 +133,9 @@ def test_threads_on_postgresql_lose_and_reorder_nothing():
     assert verify().is_sound, verify().sentence
     assert Event.objects.count() == 320
     for index in range(8):
-        labels = Event.objects.filter(subject_key=f"w{index}").order_by("number").values_list("subject_label", flat=True)
+        labels = (
+            Event.objects.filter(subject_key=f"w{index}").order_by("number").values_list("subject_label", flat=True)
+        )
         assert [int(label) for label in labels] == list(range(40))
 
 

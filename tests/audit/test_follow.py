@@ -1,11 +1,12 @@
 from datetime import timedelta
 
 import pytest
+from django.utils import timezone
+
 from audit import follow
 from audit.actions import Action
 from audit.models import Event, FollowerCursor
 from audit.tasks import follow as follow_task
-from django.utils import timezone
 from people.models import Tenant
 from tests.audit.events import record_many, record_one
 

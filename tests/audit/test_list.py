@@ -1,10 +1,11 @@
 from datetime import timedelta
 
 import pytest
+from django.utils import timezone
+
 from audit.actions import Action
 from audit.models import Event
 from audit.values import Actor, ActorKind, Subject
-from django.utils import timezone
 from tests.audit.events import OLGA, record_one
 
 pytestmark = pytest.mark.django_db

@@ -5,8 +5,9 @@ import threading
 import time
 
 import pytest
-from audit import nudge
 from celery import Celery
+
+from audit import nudge
 
 task = nudge.task  # the real one; tests/conftest.py puts another in its place
 

@@ -1,8 +1,9 @@
 import asyncio
 
-from audit.request_id import HEADER, RequestIdMiddleware, current_request_id, request_id
 from django.http import HttpResponse
 from django.test import RequestFactory
+
+from audit.request_id import HEADER, RequestIdMiddleware, current_request_id, request_id
 
 
 def answer(request):
