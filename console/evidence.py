@@ -1,8 +1,7 @@
 """The evidence of a rollout as its page shows it: counts, discrepancies, what was not checked, and closing words."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from deploy.models import Rollout
 
@@ -18,12 +17,19 @@ COUNTS = (
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What stands in `Rollout.read_back`."""
+    """What stands in `Rollout.read_back`; its shape is that of deploy/evidence.py. `found` are sentences."""
 
     counts: tuple[tuple[str, int], ...]
-    discrepancies: tuple[Mapping[str, Any], ...]
+    found: tuple[str, ...]
     owed: tuple[str, ...]
+    drifted: tuple[str, ...]
     not_checked: tuple[str, ...]
+    log: tuple[str, ...]
+    cost: str  # how long the barrier and the tables took, and how many SMPs
+
+    def count(self, name: str) -> int:
+        """One number by its name in the evidence; 0 when it is not there."""
+        return dict(self.counts).get(dict(COUNTS)[name], 0)
 
 
 def evidence(rollout: Rollout) -> Evidence | None:
@@ -31,27 +37,35 @@ def evidence(rollout: Rollout) -> Evidence | None:
     stored = rollout.read_back
     if not stored:
         return None
-    counts = stored.get("counts", stored)
+    counts = stored.get("counts", {})
     return Evidence(
         counts=tuple((words, counts[name]) for name, words in COUNTS if name in counts),
-        discrepancies=tuple(stored.get("discrepancies_found", stored.get("discrepancies", ()))),
-        owed=tuple(stored.get("owed", ())),
-        not_checked=tuple(stored.get("not_checked", ())),
+        found=_texts([*stored.get("census_problems", ()), *stored.get("discrepancies", ())]),
+        owed=_texts(stored.get("owed", ())),
+        drifted=_texts(stored.get("drifted", ())),
+        not_checked=_texts(stored.get("not_checked", ())),
+        log=_texts(stored.get("log", ())),
+        cost=_cost(stored.get("seconds", {}), stored.get("smps")),
     )
+
+
+def _texts(values: Iterable[object]) -> tuple[str, ...]:
+    return tuple(str(value) for value in values)
+
+
+def _cost(seconds: dict[str, float], smps: int | None) -> str:
+    """“sweep barrier 0.8 s, tables 0.3 s, 1,204 SMPs”."""
+    parts = (("barrier", "sweep barrier"), ("tables", "tables"))
+    told = [f"{words} {seconds[name]:.1f} s" for name, words in parts if name in seconds]
+    return ", ".join([*told, *([f"{smps:,} SMPs"] if smps else [])])
 
 
 def closing(rollout: Rollout, found: Evidence | None) -> str:
     """What the end of the rollout means, in words that claim no more than was verified."""
-    counts = dict(found.counts) if found else {}
     number = rollout.revision.number
     match rollout.state:
         case Rollout.State.PROVEN:
-            return (
-                f"Verified: revision {number} stands on every manager host with the same digest, and behind a sweep "
-                f"barrier the fabric's own P_Key tables were read: {counts.get('proven', 0)} of "
-                f"{counts.get('ports compared', 0)} ports proven, {counts.get('discrepancies', 0)} discrepancies, "
-                f"{counts.get('other ports changed', 0)} other ports changed."
-            )
+            return _proven(number, found)
         case Rollout.State.DEGRADED:
             return (
                 f"Verified on the fabric, but one manager host does not hold revision {number} yet. It is owed and "
@@ -74,3 +88,16 @@ def closing(rollout: Rollout, found: Evidence | None) -> str:
                 "has looked and let go here."
             )
     return ""
+
+
+def _proven(number: int, found: Evidence | None) -> str:
+    if found is None:
+        return f"Revision {number} is proven, but its evidence is not stored."
+    left = found.count("absent") + found.count("unreadable")
+    others = f" {left} could not be read and {'is' if left == 1 else 'are'} checked on return." if left else ""
+    return (
+        f"Verified: revision {number} stands on every manager host with one and the same digest, and the P_Key tables "
+        f"of the fabric, read behind a sweep barrier, agree: {found.count('proven')} of {found.count('ports')} ports "
+        f"proven, {found.count('discrepancies')} discrepancies, {found.count('unaffected_ports_changed')} other ports "
+        f"changed.{others}"
+    )

@@ -55,6 +55,7 @@ def server_rows(drawn: DrawnPlan) -> tuple[ServerRow, ...]:
         if change.port.hca is not None:
             changes[change.port.hca.server_id].append(change)
     planned = {port.guid: port for port in drawn.plan.ports}
+    held = drawn.current.by_port()
     rows = []
     for server in drawn.servers:
         staged = changes[server.pk]
@@ -63,7 +64,8 @@ def server_rows(drawn: DrawnPlan) -> tuple[ServerRow, ...]:
             ServerRow(
                 hostname=server.hostname,
                 key=server.public_id,
-                leaves=_named(change for change in staged if change.kind_to is None),
+                leaves=_named(change for change in staged if change.kind_to is None)
+                or ("" if any(guid in held for guid in devices) else UNASSIGNED_NAME),
                 joins=_joined(staged),
                 by=", ".join(sorted({str(change.by) for change in staged})),
                 ports=tuple(

@@ -27,9 +27,7 @@ def port_rows(server: Server) -> list[PortRow]:
     observation = queries.latest_observation(server.subnet)
     seen = {} if observation is None else queries.observed_fabric(observation).ports
     names = dict(Partition.objects.filter(subnet=server.subnet).values_list("pkey", "name"))
-    contested = set(
-        PortConflict.objects.filter(port__in=ports, closed_at=None).values_list("port_id", flat=True)
-    )
+    contested = set(PortConflict.objects.filter(port__in=ports, closed_at=None).values_list("port_id", flat=True))
     memberships: dict[int, list[str]] = {}
     for member in Membership.objects.filter(port__in=ports).select_related("partition").order_by("partition__name"):
         memberships.setdefault(member.port_id, []).append(f"{member.partition.name}, {member.kind}")

@@ -17,6 +17,12 @@ from subnet.guid import GUID
 NOBODY_TO_ASK = (Unreachable, CallTimedOut, HostKeyMismatch, AccessRefused, WrapperMismatch)
 
 
+def told(name: str, what: object) -> str:
+    """`what` happened as a sentence that names the manager host once."""
+    text = str(what)
+    return text if text.startswith(f"Manager host {name}:") else f"Manager host {name}: {text}"
+
+
 @dataclass(frozen=True, slots=True)
 class HostView:
     """What one manager host answered. None means it did not; the reason stands in `failures`."""
@@ -46,7 +52,7 @@ class HostView:
     @property
     def failure(self) -> str:
         """The first thing that went wrong there as a sentence, or ""."""
-        return f"Manager host {self.name}: {self.failures[0]}" if self.failures else ""
+        return told(self.name, self.failures[0]) if self.failures else ""
 
 
 @dataclass(frozen=True, slots=True)

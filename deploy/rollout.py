@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from deploy import evidence, restore
 from deploy.errors import ClaimLost
-from deploy.look import HostView, ManagerHosts
+from deploy.look import HostView, ManagerHosts, told
 from deploy.models import Rollout
 from deploy.proof import Judgement, Unseen, Verdict
 from deploy.readiness import binding, foreign_master, no_master, unready
@@ -107,7 +107,7 @@ def _place(story: Story, managers: ManagerHosts, terms: Terms) -> None:
         try:
             view.host.place(digest=revision.digest, generation=rollout.generation or 0)
         except RemoteError as error:
-            failure = f"Manager host {view.name}: {error}"
+            failure = told(view.name, error)
             _go_back(story, failure, outcomes={**placed, view.name: {"failure": failure}})
             return
         placed[view.name] = {"placed_at": story.clock(), "digest": revision.digest}
@@ -236,7 +236,7 @@ def _reload_master(master: HostView) -> dict[str, Any]:
     try:
         return {"host": master.name, **master.host.reload().to_json()}
     except RemoteError as error:
-        raise Unseen(f"Manager host {master.name}: {error}") from error
+        raise Unseen(told(master.name, error)) from error
 
 
 def _go_back(story: Story, cause: str, **fields: Any) -> None:
@@ -255,7 +255,7 @@ def _wait(story: Story, state: Rollout.State, cause: str, **fields: Any) -> None
 
 
 def _sentences(failures: dict[str, RemoteError]) -> str:
-    return " ".join(f"Manager host {name}: {error}" for name, error in sorted(failures.items()))
+    return " ".join(told(name, error) for name, error in sorted(failures.items()))
 
 
 def _names(views: Sequence[HostView]) -> str:

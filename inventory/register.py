@@ -17,6 +17,7 @@ from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
 
 from audit.actions import Action
+from audit.once import first_in_a_minute
 from audit.record import record
 from audit.values import Actor, Subject
 from inventory.body_limit import MOST_BYTES, TOO_LARGE
@@ -155,17 +156,17 @@ def _throttled(request: HttpRequest, refusal: Refusal) -> Refusal:
 
 
 def _count(key: str) -> int:
-    """How often `key` was counted within this minute, this time included."""
-    key = f"{key}:{_minute()}"
-    cache.add(key, 0, timeout=120)
+    """How often `key` was counted within this minute, this time included.
+
+    Without a working cache nothing is counted: servers that cannot register are worse than ones that do so too often.
+    """
+    key = f"{key}:{int(timezone.now().timestamp()) // 60}"
     try:
+        cache.add(key, 0, timeout=120)
         return cache.incr(key)
-    except ValueError:  # the key expired between the two lines: a new minute has begun
+    except Exception:
+        log.exception("the cache does not answer; nothing is throttled")
         return 1
-
-
-def _minute() -> int:
-    return int(timezone.now().timestamp()) // 60
 
 
 def _bucket(source: IPv4Address | IPv6Address | None) -> str:
@@ -180,7 +181,7 @@ def _refused(refusal: Refusal, action: Action, source: IPv4Address | IPv6Address
     bucket = _bucket(source)
     who = refusal.server.hostname if refusal.server is not None else bucket
     log.warning("%s: %s %s: %s", action.value, who, refusal.status, refusal.sentence)
-    if cache.add(f"register:recorded:{bucket}:{_minute()}", 1, timeout=120):
+    if first_in_a_minute(action=action, source=bucket):
         _record(refusal, action, bucket)
     answer = JsonResponse({"error": refusal.code, "sentence": refusal.sentence}, status=refusal.status)
     if refusal.status == 401:

@@ -47,7 +47,9 @@ def move_and_prove(house: House, *, servers: int, spoil: str | None, out: Path, 
     before = observed_fabric(rollout.before)
     before_file.write_text("".join(f"{line}\n" for line in kept_lines(before)), encoding="ascii")
     if rollout.after is not None:
-        after_file.write_text("".join(f"{line}\n" for line in kept_lines(observed_fabric(rollout.after))), encoding="ascii")
+        after_file.write_text(
+            "".join(f"{line}\n" for line in kept_lines(observed_fabric(rollout.after))), encoding="ascii"
+        )
     read_back: dict[str, Any] = dict(rollout.read_back or {})
     counts = read_back.get("counts", {})
     events = Event.objects.filter(number__gt=events_before)

@@ -35,14 +35,12 @@ def events(request: HttpRequest) -> HttpResponse:
     if asked["request"]:
         found = found.filter(request_id=asked["request"])
     page = Paginator(found, PAGE).get_page(request.GET.get("page"))
-    for event in page:
-        event.words = _words(event.action)
-        event.details = _details(event)
     return render(
         request,
         "console/audit.html",
         {
             "page": page,
+            "rows": [(event, _words(event.action), _details(event)) for event in page],
             "asked": asked,
             "is_filtered": any(asked.values()),
             "query": urlencode({name: value for name, value in asked.items() if value}),
@@ -63,10 +61,8 @@ def _day(text: str) -> datetime | None:
 
 def _words(action: str) -> str:
     """The action in words; its name when this version does not know it any more."""
-    try:
-        return Action(action).words
-    except ValueError:
-        return action
+    known = {str(one): one.words for one in Action}
+    return known.get(action, action)
 
 
 def _choices() -> list[tuple[str, list[tuple[str, str]]]]:

@@ -54,9 +54,7 @@ def move(request: HttpRequest) -> HttpResponse:
         if request.POST.get("keep") and target is not None:
             operations.stage_add(server=server, target=target, actor=person(request), reason=reason)
         else:
-            operations.stage_move(
-                server=server, source=source, target=target, actor=person(request), reason=reason
-            )
+            operations.stage_move(server=server, source=source, target=target, actor=person(request), reason=reason)
     except (PartitionsError, SubnetError) as refusal:
         if wants_json(request):
             return JsonResponse({"sentence": str(refusal)}, status=409)

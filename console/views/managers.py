@@ -18,6 +18,8 @@ from inventory.models import ManagerHost, Subnet
 from people.actor import actor_of
 from people.permissions import is_operator, operator_required, reviewer_required
 
+PENDING = (Observation.State.REQUESTED, Observation.State.READING)
+
 
 @dataclass(frozen=True, slots=True)
 class HostRow:
@@ -53,7 +55,7 @@ def managers(request: HttpRequest) -> HttpResponse:
             "current": fence.current if fence is not None else None,
             "observation": shown_from,
             "newest": newest,
-            "is_pending": newest is not None and newest.state in queries.PENDING,
+            "is_pending": newest is not None and newest.state in PENDING,
             "may_act": is_operator(request.user),
         },
     )
@@ -72,14 +74,15 @@ def look(request: HttpRequest) -> HttpResponse:
 
 
 def _last_with_managers(subnet: Subnet) -> Observation | None:
-    finished = Observation.objects.filter(subnet=subnet).exclude(state__in=queries.PENDING)
+    finished = Observation.objects.filter(subnet=subnet).exclude(state__in=PENDING)
     return finished.order_by("-id").first()
 
 
 def _rows(subnet: Subnet, observation: Observation | None) -> list[HostRow]:
     fence = fence_of(subnet)
     current = fence.current.digest if fence is not None else ""
-    seen: dict[str, dict[str, Any]] = {} if observation is None else {item["host"]: item for item in observation.managers}
+    looked: list[dict[str, Any]] = [] if observation is None else observation.managers
+    seen = {item["host"]: item for item in looked}
     rows = []
     for host in ManagerHost.objects.filter(subnet=subnet).order_by("name"):
         item = seen.get(host.name, {})

@@ -2,7 +2,7 @@
 
 from django import forms
 from django.contrib import messages
-from django.db.models import Count
+from django.db.models import Count, F
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
@@ -23,7 +23,9 @@ from subnet.pkey import PKey
 class PartitionForm(forms.Form):
     """What a new partition needs; what OpenSM would misread is refused by the operation, with its sentence."""
 
-    tenant = forms.ModelChoiceField(queryset=Tenant.objects.order_by("name"), required=False, empty_label="The provider")
+    tenant = forms.ModelChoiceField(
+        queryset=Tenant.objects.order_by("name"), required=False, empty_label="The provider"
+    )
     name = forms.CharField(max_length=31, strip=True)
     pkey = forms.CharField(max_length=8, required=False, strip=True)
 
@@ -73,9 +75,12 @@ def _page(request: HttpRequest, subnet: Subnet, form: PartitionForm, *, status: 
             servers=Count("memberships__port__hca__server", distinct=True),
             staged=Count("staged_changes__port__hca__server", distinct=True),
         )
-        .order_by("retired_at", "tenant__name", "name")
+        .order_by(F("retired_at").asc(nulls_first=True), F("tenant__name").asc(nulls_last=True), "name")
     )
-    for row in rows:
-        row.pkey_text = str(PKey(row.pkey))
     may_act = is_operator(request.user)
-    return render(request, "console/partitions.html", {"rows": rows, "form": form, "may_act": may_act}, status=status)
+    return render(
+        request,
+        "console/partitions.html",
+        {"rows": [(row, str(PKey(row.pkey))) for row in rows], "form": form, "may_act": may_act},
+        status=status,
+    )

@@ -58,9 +58,7 @@ def look(request: HttpRequest) -> HttpResponse:
 @operator_required
 def _roll_out(request: HttpRequest, subnet: Subnet, selection: Selection) -> HttpResponse:
     """Start the rollout of exactly what the person looked at."""
-    observation = Observation.objects.filter(
-        subnet=subnet, public_id=request.POST.get("observation", "")
-    ).first()
+    observation = Observation.objects.filter(subnet=subnet, public_id=request.POST.get("observation", "")).first()
     if observation is None:
         raise Http404
     try:

@@ -53,6 +53,7 @@ def rollout(request: HttpRequest, public_id: str) -> HttpResponse:
             "evidence": found,
             "closing": closing(shown, found),
             "may_act": is_operator(request.user),
+            "is_running": Rollout.State(shown.state).is_running,
             "is_live": _is_live(shown),
         },
     )

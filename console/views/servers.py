@@ -53,21 +53,17 @@ def servers(request: HttpRequest) -> HttpResponse:
     elif only == "conflict":
         found = found.filter(in_conflict=True)
     page = Paginator(found, PAGE).get_page(request.GET.get("page"))
-    names = _partition_names([server.pk for server in page])
-    for server in page:
-        server.in_partitions = names.get(server.pk, [])
-    return render(
-        request, "console/servers.html", {"page": page, "search": search, "only": only, "everything": everything}
-    )
+    names = _partition_names([row.pk for row in page])
+    rows = [(row, names.get(row.pk, [])) for row in page]
+    shown = {"page": page, "rows": rows, "search": search, "only": only, "everything": everything}
+    return render(request, "console/servers.html", shown)
 
 
 @require_safe
 @reviewer_required
 def server(request: HttpRequest, public_id: str) -> HttpResponse:
     """One server: what it said, what the fabric says, where it is, and what is staged for it."""
-    shown = get_object_or_404(
-        Server.objects.visible_to(request.user).select_related("subnet"), public_id=public_id
-    )
+    shown = get_object_or_404(Server.objects.visible_to(request.user).select_related("subnet"), public_id=public_id)
     staged = StagedChange.objects.of_server(shown).whole().order_by("partition__name", "port__guid")
     rows = port_rows(shown)
     return render(
@@ -78,7 +74,10 @@ def server(request: HttpRequest, public_id: str) -> HttpResponse:
             "rows": rows,
             "staged": staged,
             "is_at": Partition.objects.filter(memberships__port__hca__server=shown).distinct().order_by("name"),
-            "partitions": Partition.objects.in_use().filter(subnet=shown.subnet).select_related("tenant").order_by("name"),
+            "partitions": Partition.objects.in_use()
+            .filter(subnet=shown.subnet)
+            .select_related("tenant")
+            .order_by("name"),
             "conflicts": PortConflict.objects.filter(closed_at=None)
             .filter(Q(port__hca__server=shown) | Q(claimed_by=shown))
             .select_related("port__hca__server", "claimed_by"),

@@ -67,6 +67,13 @@ def clock(value: datetime | None) -> SafeString | str:
 
 
 @register.filter
+def instant(value: datetime) -> SafeString:
+    """A time to the second in UTC, with how long ago that was on hover: for lists that are read as a record."""
+    ago = f"{timesince(value, depth=1)} ago"
+    return format_html('<time datetime="{}" title="{}">{}</time>', value.isoformat(), ago, exact(value))
+
+
+@register.filter
 def short(value: str | None) -> str:
     """The first 12 characters of a digest, which people compare by eye; a dash when there is none."""
     return (value or "–")[:12]

@@ -72,7 +72,7 @@ def test_processes_on_one_sqlite_file_lose_and_reorder_nothing(tmp_path):
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-        )  # fmt: skip
+        )
         for writer in range(writers)
     ]
     try:
