@@ -31,7 +31,10 @@ def test_when_one_host_cannot_be_placed_the_others_go_back(scene: Scene, host: s
     rollout = scene.begin()
     before = scene.tables()
     scene.site.fail = failing(
-        lambda: FileNotWritable(73, "fabricui cannot write in /etc/opensm (0 KiB free)."), verb="place", host=host, times=1
+        lambda: FileNotWritable(73, "fabricui cannot write in /etc/opensm (0 KiB free)."),
+        verb="place",
+        host=host,
+        times=1,
     )
     scene.run(rollout)
     assert rollout.state == State.RESTORED
@@ -90,7 +93,7 @@ def test_restoring_goes_on_when_the_host_is_back(scene: Scene):
     assert scene.later(rollout).state == State.RESTORED
 
 
-# --- the fabric says otherwise ---------------------------------------------------------------------------------------
+# --- the fabric says otherwise --------------------------------------------------------------------------------------
 
 
 def test_a_foreign_key_on_a_moved_port_is_restored_from(scene: Scene):
@@ -188,7 +191,7 @@ def test_the_restore_goes_to_the_master_first_under_a_higher_generation(scene: S
     assert {host.sidecar for host in scene.site.hosts} == {(generation + 1, scene.first.digest)}
 
 
-# --- another SM ------------------------------------------------------------------------------------------------------
+# --- another SM -----------------------------------------------------------------------------------------------------
 
 
 def test_a_rogue_master_while_reading_needs_a_person_and_restores_nothing(scene: Scene):
@@ -269,7 +272,7 @@ def test_after_a_stuck_one_another_revision_may_follow_too(scene: Scene):
     assert (other.state, other.cause) == (State.PROVEN, "")
 
 
-# --- it cannot be seen -----------------------------------------------------------------------------------------------
+# --- it cannot be seen ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("verb", ["reload", "barrier", "read_tables"])
@@ -389,7 +392,9 @@ def test_ports_that_follow_another_lid_need_a_person_only_when_it_lasts(scene: S
     reading = scene.site.reading
 
     def misled(topology: str, list_mtime_ns: int) -> bytes:
-        return reading(topology, list_mtime_ns).replace(b'"master_sm_lid": %d' % host.port.lid, b'"master_sm_lid": 99', 1)
+        return reading(topology, list_mtime_ns).replace(
+            b'"master_sm_lid": %d' % host.port.lid, b'"master_sm_lid": 99', 1
+        )
 
     scene.site.reading = misled  # type: ignore[method-assign]
     scene.run(rollout)
@@ -400,7 +405,7 @@ def test_ports_that_follow_another_lid_need_a_person_only_when_it_lasts(scene: S
     assert rollout.state == State.STUCK
 
 
-# --- a standby is owed -----------------------------------------------------------------------------------------------
+# --- a standby is owed ----------------------------------------------------------------------------------------------
 
 
 def test_a_standby_lost_after_placing_is_degraded_and_heals(scene: Scene):

@@ -76,7 +76,7 @@ def test_a_proposal_that_changes_nothing_is_refused(scene: Scene):
 def test_a_renamed_server_alone_is_nothing_to_do(scene: Scene):
     table = scene.table()
     renamed = PartitionTable(
-        sm_ports=table.sm_ports, partitions=table.partitions, labels={guid: "renamed" for guid in table.labels}
+        sm_ports=table.sm_ports, partitions=table.partitions, labels=dict.fromkeys(table.labels, "renamed")
     )
     with pytest.raises(NothingToDo):
         operations.propose(subnet=scene.subnet, table=renamed, parent=scene.first, actor=OLGA)
@@ -232,7 +232,7 @@ def test_a_look_that_failed_is_refused(scene: Scene):
         scene.start(scene.propose(s1=INFERENCE), before)
 
 
-# --- cancel, ask again ------------------------------------------------------------------------------------------------
+# --- cancel, ask again ----------------------------------------------------------------------------------------------
 
 
 def test_a_queued_rollout_can_be_cancelled(scene: Scene):

@@ -7,10 +7,10 @@ import pytest
 from deploy import hosts, queries, tables, tasks
 from deploy.checks import manager_hosts, manager_key
 from deploy.log_lines import counted
+from deploy.look import Look, told
 from deploy.models import Observation, Rollout, StoredTables
 from deploy.proof import expect, expect_back
 from deploy.readiness import MOST_SENTENCES, unready
-from deploy.look import Look, told
 from inventory.models import ManagerHost, Subnet
 from remote.errors import AccessRefused
 from remote.manager_host import ManagerHost as Remote
@@ -21,7 +21,7 @@ from tests.deploy.conftest import INFERENCE, TRAINING, Scene
 State = Rollout.State
 
 
-# --- hosts, tasks, checks --------------------------------------------------------------------------------------------
+# --- hosts, tasks, checks -------------------------------------------------------------------------------------------
 
 
 def test_hosts_are_made_from_rows_in_order_of_name(scene: Scene, settings, tmp_path: Path):
@@ -97,7 +97,7 @@ def test_a_subnet_in_write_mode_needs_two_manager_hosts(scene: Scene):
     assert manager_hosts(None, databases=["default"]) == []
 
 
-# --- log lines -------------------------------------------------------------------------------------------------------
+# --- log lines ------------------------------------------------------------------------------------------------------
 
 PORT = GUID("0x0002c90300010101")
 
@@ -126,7 +126,7 @@ def test_a_flood_of_lines_is_cut_and_bytes_that_are_no_text_do_no_harm():
     assert len(lines.partition) == 10
 
 
-# --- expectations ----------------------------------------------------------------------------------------------------
+# --- expectations ---------------------------------------------------------------------------------------------------
 
 
 def test_after_a_restore_a_key_that_was_taken_away_may_stand_elsewhere(scene: Scene):
@@ -142,7 +142,7 @@ def test_after_a_restore_a_key_that_was_taken_away_may_stand_elsewhere(scene: Sc
     assert GUID("0x0002c90310010101") in forth.named_in_log  # its node
 
 
-# --- tables, sentences -----------------------------------------------------------------------------------------------
+# --- tables, sentences ----------------------------------------------------------------------------------------------
 
 
 def test_the_same_tables_are_stored_once(db: None):
