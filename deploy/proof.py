@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Final
 
 from deploy.log_lines import CountedLines, counted
-from deploy.look import HostView, Look, ManagerHosts
+from deploy.look import HostView, Look, ManagerHosts, told
 from remote.errors import RemoteError, TablesMoved
 from remote.manager_host import HostVerbs, ReloadMark, Settled
 from subnet.errors import InvalidListing
@@ -112,9 +112,9 @@ def read_behind_barrier(
         except TablesMoved:
             continue
         except RemoteError as error:
-            raise Unseen(f"Manager host {master.name}: {error}") from error
+            raise Unseen(told(master.name, error)) from error
         except InvalidListing as error:
-            raise Unseen(f"Manager host {master.name}: {error}") from error
+            raise Unseen(told(master.name, error)) from error
         if fabric.list_mtime_ns != settled.list_mtime_ns:
             continue  # the topology is of a later sweep than the one the barrier waited for
         log, log_failure = _log(master, mark)

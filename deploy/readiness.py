@@ -6,7 +6,7 @@ Whatever is wrong here ends a rollout as REFUSED, before anything was placed.
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final
 
-from deploy.look import HostView, Look
+from deploy.look import HostView, Look, told
 from subnet.errors import InvalidFile
 from subnet.guid import GUID
 from subnet.partitions_conf import parse_strict
@@ -65,7 +65,7 @@ def binding(view: HostView) -> Iterator[str]:
     if identity is None or sm is None:
         return
     if identity.problems:
-        yield f"Manager host {view.name}: {' '.join(identity.problems)}"
+        yield " ".join(told(view.name, problem) for problem in identity.problems)
     elif identity.process is None:
         yield (
             f"Manager host {view.name}: no OpenSM runs for port {view.registered}. Start it there, and wait until it "
@@ -82,7 +82,7 @@ def binding(view: HostView) -> Iterator[str]:
             f"{identity.process.partition_file}, registered is {identity.partition_file}. Start OpenSM with the "
             "registered file."
         )
-    if identity.sharing:
+    elif identity.sharing:
         yield (
             f"Manager host {view.name}: another OpenSM shares its files: {' '.join(identity.sharing)} Give each "
             "OpenSM its own partition file, dump and cache folder."

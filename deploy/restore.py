@@ -7,7 +7,7 @@ run again at any time; whoever is not reachable is tried again a few times.
 from typing import Any, Final
 
 from deploy import evidence
-from deploy.look import Look, ManagerHosts
+from deploy.look import Look, ManagerHosts, told
 from deploy.models import Rollout
 from deploy.proof import Judgement, Unseen, Verdict
 from deploy.readiness import foreign_master, no_master
@@ -50,7 +50,7 @@ def _place_everywhere(story: Story, managers: ManagerHosts, look: Look) -> str:
                 managers.hosts[name].place(digest=parent.digest, generation=generation)
             except RemoteError as error:
                 failures[name] = error
-    return " ".join([*silent, *(f"Manager host {name}: {error}" for name, error in failures.items())])
+    return " ".join([*silent, *(told(name, error) for name, error in failures.items())])
 
 
 def _conclude(story: Story, judgement: Judgement, terms: Terms) -> None:

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from deploy import evidence, restore
 from deploy.errors import ClaimLost
-from deploy.look import HostView, ManagerHosts
+from deploy.look import HostView, ManagerHosts, told
 from deploy.models import Rollout
 from deploy.proof import Judgement, Unseen, Verdict
 from deploy.readiness import binding, foreign_master, no_master, unready
@@ -67,13 +67,16 @@ def _stage(story: Story, managers: ManagerHosts, terms: Terms) -> None:
     """Put the revision beside the partition file of every host, or refuse. Nothing was placed before this."""
     revision = story.rollout.revision
     look = managers.look()
-    cause = terms.foreign_in_before() or unready(
-        look,
-        accepted=terms.accepted,
-        known=terms.known,
-        parent=story.rollout.parent.number,
-        sm_ports=terms.sm_ports,
-        place=terms.place,
+    cause = (
+        unready(
+            look,
+            accepted=terms.accepted,
+            known=terms.known,
+            parent=story.rollout.parent.number,
+            sm_ports=terms.sm_ports,
+            place=terms.place,
+        )
+        or terms.foreign_in_before()
     )
     if not cause:
         cause = _sentences(managers.each(managers.hosts, lambda host: host.stage(terms.data, digest=revision.digest)))
@@ -107,7 +110,7 @@ def _place(story: Story, managers: ManagerHosts, terms: Terms) -> None:
         try:
             view.host.place(digest=revision.digest, generation=rollout.generation or 0)
         except RemoteError as error:
-            failure = f"Manager host {view.name}: {error}"
+            failure = told(view.name, error)
             _go_back(story, failure, outcomes={**placed, view.name: {"failure": failure}})
             return
         placed[view.name] = {"placed_at": story.clock(), "digest": revision.digest}
@@ -236,7 +239,7 @@ def _reload_master(master: HostView) -> dict[str, Any]:
     try:
         return {"host": master.name, **master.host.reload().to_json()}
     except RemoteError as error:
-        raise Unseen(f"Manager host {master.name}: {error}") from error
+        raise Unseen(told(master.name, error)) from error
 
 
 def _go_back(story: Story, cause: str, **fields: Any) -> None:
@@ -255,7 +258,7 @@ def _wait(story: Story, state: Rollout.State, cause: str, **fields: Any) -> None
 
 
 def _sentences(failures: dict[str, RemoteError]) -> str:
-    return " ".join(f"Manager host {name}: {error}" for name, error in sorted(failures.items()))
+    return " ".join(told(name, error) for name, error in sorted(failures.items()))
 
 
 def _names(views: Sequence[HostView]) -> str:

@@ -1,0 +1,200 @@
+"""Nothing of a lab is left after `down`, whoever was killed before; shown by a listing before and after."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from lab import breaking
+from lab.errors import LabError
+from lab.layout import SUPERVISOR, Layout
+from lab.processes import ProcessID
+from lab.site import Site
+from remote.errors import RemoteError
+from remote.ssh import SSHShell
+from tests.lab.traces import NOTHING, all_of, attached_client, killed_client, processes, until
+
+pytestmark = pytest.mark.contract
+SMALL = ["--servers", "2", "--hcas", "1"]
+
+
+@pytest.fixture
+def directory(tmp_path):
+    folder = tmp_path / "site"
+    yield folder
+    Site.remove(folder)
+
+
+def lab(*words, directory, **options):
+    return subprocess.Popen(
+        [sys.executable, "-m", "lab", *words, "--dir", str(directory)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+def done(*words, directory):
+    process = lab(*words, directory=directory)
+    said, complaint = process.communicate(timeout=60)
+    return process.returncode, said, complaint
+
+
+def assert_up(state):
+    traces = all_of(state)
+    names = " ".join(traces["processes"].values())
+    assert names.count("/opensm ") == 2
+    assert "ibsim" in names
+    assert names.count("sshd") >= 2
+    assert any("@" + state.socket_name + ":ctl" in row for row in traces["sockets"])
+    assert any("control.sock" in row for row in traces["sockets"])
+    assert len(traces["listeners"]) >= 2
+
+
+def test_up_status_down_from_the_command_line_leave_nothing(directory):
+    status, said, _ = done("up", *SMALL, directory=directory)
+    assert status == 0
+    assert "The lab is up" in said
+    state = Layout(directory).read_state()
+    assert_up(state)
+    status, said, _ = done("status", directory=directory)
+    assert "sm-a: OpenSM MASTER" in said
+    assert "sm-b: OpenSM STANDBY" in said
+    status, said, _ = done("break", "stop-sshd", "sm-b", directory=directory)
+    assert status == 0
+    status, said, _ = done("down", directory=directory)
+    assert status == 0
+    assert "nothing of it is left" in said
+    assert all_of(state) == NOTHING
+    assert not directory.exists()
+
+
+def test_a_lab_that_is_broken_in_every_way_leaves_nothing(directory):
+    site = Site.up(directory, servers=2, hcas=1)
+    breaking.fill_disk(site, "sm-a")
+    breaking.make_disk_read_only(site, "sm-b")
+    breaking.slow_ssh(site, "sm-a", delay_ms=50)
+    breaking.start_rogue(site)
+    breaking.cut_link(site, site.fabric.servers[0].hcas[0])
+    killed_client(site)
+    client = attached_client(site)
+    breaking.freeze_opensm(site, "sm-b")
+    state = site.state
+    site.down()
+    assert client.wait(timeout=5) == -signal.SIGKILL
+    assert all_of(state) == NOTHING
+
+
+def test_a_killed_supervisor_takes_its_daemons_along_and_down_clears_the_rest(directory):
+    site = Site.up(directory, servers=2, hcas=1)
+    manager = site.managers[0]
+    shell = SSHShell(
+        address=manager.address,
+        port=manager.ssh_port,
+        user=manager.user,
+        key_file=site.manager_key,
+        host_key=manager.host_key,
+    )
+    assert shell.call("read", timeout_s=20).exit_status == 0
+    breaking.fill_disk(site, "sm-a")
+    killed_client(site)
+    state = site.state
+    session_and_verb = orphaned_verb(site, shell)
+    os.kill(state.process(SUPERVISOR).pid, signal.SIGKILL)
+    until(lambda: not any("opensm" in command or "ibsim" in command for command in processes(state).values()))
+    assert session_and_verb <= set(processes(state))
+    with pytest.raises(LabError, match="does not run"):
+        Site.attach(directory)
+    assert done("down", directory=directory)[0] == 0
+    assert all_of(state) == NOTHING
+    shell.close()
+
+
+def orphaned_verb(site, shell):
+    """Have a verb wait on the host and return the PIDs of the session and all it runs."""
+    before = set(processes(site.state))
+    mark = site.manager("sm-a").opensm_pid
+    started = ProcessID.of(mark).started
+    arguments = (str(mark), str(started), str(time.time_ns()), "1", "60")
+
+    def wait_in_vain():
+        with contextlib.suppress(RemoteError):
+            shell.call("barrier", arguments, timeout_s=90)
+
+    threading.Thread(target=wait_in_vain, daemon=True).start()
+    return until(
+        lambda: {pid for pid, what in processes(site.state).items() if pid not in before and "barrier" in what}
+    )
+
+
+def test_a_killed_launcher_leaves_a_lab_that_down_clears(directory):
+    launcher = lab("up", *SMALL, "--foreground", directory=directory)
+    until(lambda: Layout(directory).state_file.exists() and Layout(directory).read_state().phase == "up")
+    state = Layout(directory).read_state()
+    launcher.kill()
+    launcher.communicate()
+    assert_up(state)
+    assert done("down", directory=directory)[0] == 0
+    assert all_of(state) == NOTHING
+
+
+def test_a_launcher_killed_in_the_middle_of_up_leaves_what_down_clears(directory):
+    launcher = lab("up", *SMALL, directory=directory)
+    until(lambda: Layout(directory).state_file.exists())
+    launcher.kill()
+    launcher.communicate()
+    state = Layout(directory).read_state()
+    assert done("down", directory=directory)[0] == 0
+    assert all_of(state) == NOTHING
+
+
+def test_ctrl_c_of_a_foreground_launcher_ends_the_lab(directory):
+    launcher = lab("up", *SMALL, "--foreground", directory=directory)
+    until(lambda: Layout(directory).state_file.exists() and Layout(directory).read_state().phase == "up")
+    state = Layout(directory).read_state()
+    launcher.send_signal(signal.SIGINT)
+    assert launcher.wait(timeout=30) == 0
+    launcher.communicate()
+    assert all_of(state) == NOTHING
+
+
+def test_an_owned_lab_ends_with_its_owner(directory):
+    program = (
+        "import sys, time; from pathlib import Path; from lab.site import Site\n"
+        "Site.up(Path(sys.argv[1]), servers=2, hcas=1, owned=True); print('up', flush=True); time.sleep(600)"
+    )
+    owner = subprocess.Popen([sys.executable, "-c", program, str(directory)], stdout=subprocess.PIPE)
+    assert owner.stdout.readline() == b"up\n"
+    state = Layout(directory).read_state()
+    owner.kill()
+    owner.communicate()
+    until(lambda: not processes(state))
+    Site.remove(directory)
+    assert all_of(state) == NOTHING
+
+
+def test_a_lab_that_does_not_come_up_says_why_and_leaves_nothing(directory, monkeypatch):
+    monkeypatch.setattr("lab.site.net_text", lambda fabric: "Switch 2 nonsense\n")
+    with pytest.raises(LabError, match=r"simulator|supervisor|in vain"):
+        Site.up(directory, servers=2, hcas=1, timeout_s=20)
+    assert not directory.exists()
+
+
+def test_the_command_line_answers_in_sentences(directory):
+    for words, sentence in (
+        (("status",), "There is no lab in"),
+        (("break", "kill-sm", "sm-a"), "There is no lab in"),
+        (("up", "--servers", "0"), "A lab has 1 to"),
+    ):
+        status, _, complaint = done(*words, directory=directory)
+        assert status == 1
+        assert sentence in complaint
+        assert "Traceback" not in complaint
+    status, said, _ = done("down", directory=directory)
+    assert (status, "nothing to do" in said) == (0, True)
