@@ -4,10 +4,11 @@ import json
 from datetime import timedelta
 
 import pytest
-from audit.models import Event
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
+
+from audit.models import Event
 from inventory import agent
 from inventory.models import HCA, Port, PortConflict, Server
 from inventory.operations import create_subnet, enrol_manager_host, record_seen
@@ -58,7 +59,9 @@ def test_an_unchanged_report_writes_when_it_came_and_nothing_else(server):
     registers(server, port(GUID_A), port(GUID_B, port=2))
     before, events = Server.objects.values().get(pk=server.pk), Event.objects.count()
     rows = list(Port.objects.values()), list(HCA.objects.values())
-    with CaptureQueriesContext(connection, ) as queries:
+    with CaptureQueriesContext(
+        connection,
+    ) as queries:
         receipt = registers(server, port(GUID_A), port(GUID_B, port=2))
     after = Server.objects.values().get(pk=server.pk)
     writes = [query["sql"] for query in queries if query["sql"].split()[0] in {"INSERT", "UPDATE", "DELETE"}]
@@ -158,7 +161,8 @@ def test_another_servers_hca_is_a_conflict_too(server, other):
 def test_a_manager_hosts_port_cannot_be_claimed(server, subnet, enrolled_trust):
     enrol_manager_host(
         subnet=subnet, name="ufm-a", address="127.0.0.1", ssh_port=22, ssh_user="root",
-        host_key="ssh-ed25519 " + "A" * 68, port_guid=GUID_A, wrapper_digest="a" * 64, reader_digest="b" * 64, actor=OLGA,
+        host_key="ssh-ed25519 " + "A" * 68, port_guid=GUID_A, wrapper_digest="a" * 64, reader_digest="b" * 64,
+        actor=OLGA,
     )  # fmt: skip
     assert outcomes(registers(server, port(GUID_A))) == ["conflict"]
     assert Port.objects.get().hca is None
