@@ -104,8 +104,8 @@ class MiniFabric:
         """The sys-PID folders below this fabric whose client is gone."""
         return [path for path in self.root.rglob("sys-*") if not Path(f"/proc/{path.name[4:]}").exists()]
 
-    def stop(self) -> None:
-        """First the SMs, then the simulator: an OpenSM whose simulator is gone does not heed TERM."""
+    def stop_opensm(self) -> None:
+        """End every OpenSM."""
         for process in self._processes:
             with contextlib.suppress(ProcessLookupError):
                 process.send_signal(signal.SIGCONT)
@@ -116,6 +116,11 @@ class MiniFabric:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+        self._processes.clear()
+
+    def stop(self) -> None:
+        """First the SMs, then the simulator: an OpenSM whose simulator is gone does not heed TERM."""
+        self.stop_opensm()
         self._console.kill()
         self._console.communicate()
 
