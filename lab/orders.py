@@ -1,12 +1,17 @@
 """What a supervisor can be told to do: the actions behind the break verbs, carried out in the supervisor itself."""
 
+import contextlib
+import json
 import os
+import signal
+import subprocess
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from lab.errors import LabError
 from lab.free_ports import free_port
-from lab.layout import ManagerRecord
+from lab.layout import ManagerRecord, python_environment
 from lab.managers import opensm_command, opensm_environment, rogue_command, sshd_command, write_sshd_config
 from lab.namespaces import fill, make_read_only, mend
 from lab.processes import MARK, ProcessID, descendants, kill_all, listeners_and_sessions
@@ -17,6 +22,7 @@ if TYPE_CHECKING:
     from lab.supervisor import Supervisor
 
 ROGUE = "opensm-rogue"
+SM_ANSWER_S = 20
 
 
 class Orders:
@@ -48,14 +54,51 @@ class Orders:
             raise LabError(f"OpenSM of {manager} already runs.")
         place = self._lab.layout.manager(manager)
         record.partitions = partitions or str(place.partitions)
-        self._lab.children.start(
-            name,
-            opensm_command(place, record),
+        environment = opensm_environment(self._lab.state, node_id=record.node_id, dump=place.dump, cache=place.cache)
+        with self._others_held(environment):
+            self._lab.children.start(
+                name,
+                opensm_command(place, record),
+                cwd=self._lab.layout.run,
+                output=place.output,
+                env=environment,
+                namespace=self._lab.namespaces[manager],
+            )
+
+    @contextlib.contextmanager
+    def _others_held(self, environment: dict[str, str]) -> Iterator[None]:
+        """Hold every other SM still until the SM that the block starts answers for itself.
+
+        A new SM sets IsSM before it knows its own port, and until then drops SMInfo requests. The trap makes the master
+        ask at once. On real hardware its request times out; on this simulator nothing ever does, and the master's
+        sweep, and with it every later one, would wait for ever.
+        """
+        running = self._lab.children.identities()
+        held = [sm for name, sm in running.items() if name.startswith("opensm") and not sm.is_stopped]
+        for sm in held:
+            sm.send(signal.SIGSTOP)
+        try:
+            yield
+            if held:
+                self._wait_for_own_answer(environment)
+        finally:
+            for sm in held:
+                sm.send(signal.SIGCONT)
+
+    def _wait_for_own_answer(self, seat: dict[str, str]) -> None:
+        python = python_environment(self._lab.state.lab)
+        done = subprocess.run(
+            [sys.executable, "-m", "lab.smp"],
             cwd=self._lab.layout.run,
-            output=place.output,
-            env=opensm_environment(self._lab.state, node_id=record.node_id, dump=place.dump, cache=place.cache),
-            namespace=self._lab.namespaces[manager],
+            env={**python, **seat},
+            input=json.dumps({"own_sm": SM_ANSWER_S}),
+            capture_output=True,
+            text=True,
+            timeout=SM_ANSWER_S + 20,
+            check=False,
         )
+        if done.stdout.strip() != "true":
+            raise LabError(f"The new SM did not answer within {SM_ANSWER_S} s. {done.stdout} {done.stderr[-300:]}")
 
     def end_opensm(self, manager: str, kill: bool = False) -> None:
         """End a manager host's OpenSM, by SIGTERM or by SIGKILL."""
@@ -151,13 +194,15 @@ class Orders:
             raise LabError("A rogue SM already runs. Stop it first.")
         folder = self._lab.layout.rogue
         (folder / "cache").mkdir(parents=True, exist_ok=True)
-        self._lab.children.start(
-            ROGUE,
-            rogue_command(folder, port_guid=port_guid, priority=priority),
-            cwd=self._lab.layout.run,
-            output=folder / "opensm.out",
-            env=opensm_environment(self._lab.state, node_id=node_id, dump=folder, cache=folder / "cache"),
-        )
+        environment = opensm_environment(self._lab.state, node_id=node_id, dump=folder, cache=folder / "cache")
+        with self._others_held(environment):
+            self._lab.children.start(
+                ROGUE,
+                rogue_command(folder, port_guid=port_guid, priority=priority),
+                cwd=self._lab.layout.run,
+                output=folder / "opensm.out",
+                env=environment,
+            )
 
     def end_rogue(self, kill: bool = False) -> None:
         """End the rogue SM."""
