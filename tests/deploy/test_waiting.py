@@ -4,7 +4,7 @@ import pytest
 
 from deploy import operations, queries
 from deploy.models import Rollout
-from remote.errors import BarrierTimedOut, RemoteError
+from remote.errors import BarrierTimedOut, RemoteError, TablesMoved
 from tests.deploy.conftest import OLGA, Scene
 from tests.deploy.fakes import failing, unreachable
 
@@ -228,3 +228,49 @@ def test_an_opensm_that_dies_on_the_standby_is_degraded(scene: Scene):
     scene.site.fail = lambda *_: None
     standby.start_opensm()
     assert scene.later(rollout).state == State.PROVEN
+
+
+# --- the fabric moves while it is read
+
+
+def test_tables_of_a_later_sweep_are_read_again_behind_its_own_barrier(scene: Scene):
+    rollout = scene.begin()
+    reading, times = scene.site.reading, []
+
+    def moved(topology: str, list_mtime_ns: int) -> bytes:
+        if topology == "list" and not times:
+            times.append(list_mtime_ns)
+            return reading(topology, list_mtime_ns + 1)
+        return reading(topology, list_mtime_ns)
+
+    scene.site.reading = moved  # type: ignore[method-assign]
+    scene.run(rollout)
+    assert rollout.state == State.PROVEN
+    assert [verb for _, verb in scene.site.calls].count("barrier") == 2
+
+
+def test_a_fabric_that_is_swept_during_each_reading_is_unproven(scene: Scene):
+    rollout = scene.begin()
+    scene.site.fail = failing(lambda: TablesMoved(85, "The fabric was swept again."), verb="read_tables")
+    scene.run(rollout)
+    assert rollout.state == State.UNPROVEN
+    assert "during each of 5 readings" in rollout.cause
+
+
+def test_a_takeover_while_reading_is_no_proof_and_the_new_master_is_read_next(scene: Scene):
+    rollout = scene.begin()
+    master, standby = scene.site.hosts
+    done: list[bool] = []
+
+    def fail(host: str, verb: str, when: str) -> None:
+        if (verb, when) == ("read_tables", "before") and not done:
+            done.append(True)
+            master.role, standby.role = "STANDBY", "MASTER"
+            scene.site.sweep(standby, is_new=True)
+
+    scene.site.fail = fail
+    scene.run(rollout)
+    assert rollout.state == State.UNPROVEN
+    assert "The master changed while the tables were read" in rollout.cause
+    assert scene.later(rollout).state == State.PROVEN
+    assert rollout.outcomes.get(host__name="mgr-b").role_at_proof == "MASTER"
