@@ -55,6 +55,8 @@ class Action(StrEnum):
     SERVER_REGISTER = "inventory:server:register", "registered server"
     SERVER_REPORT_CHANGED = "inventory:server:report-changed", "reported something new about server"
     SERVER_REPORT_REFUSED = "inventory:server:report-refused", "sent a report that was refused, about"
+    SERVER_CREDENTIAL_REVOKE = "inventory:server:credential-revoke", "revoked the credential of server"
+    PORT_SEEN = "inventory:port:seen", "saw unregistered ports or new cabling on"
     PORT_CONFIRM = "inventory:port:confirm", "confirmed port"
     PORT_CONFLICT = "inventory:port:conflict", "claims a port of another server:"
     PORT_CONFLICT_DECIDE = "inventory:port:conflict-decide", "decided a conflict about port"

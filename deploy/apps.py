@@ -8,3 +8,7 @@ class DeployConfig(AppConfig):
 
     name = "deploy"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        """Register the system checks."""
+        from deploy import checks  # noqa: F401  importing registers them

@@ -60,7 +60,3 @@ class PolicyRefused(DeployError):
 
 class ClaimLost(DeployError):
     """Another worker, or a person, has moved the rollout on: this worker stops without touching anything more."""
-
-
-class KeyMissing(DeployError):
-    """This process has no key for the manager hosts."""

@@ -166,8 +166,10 @@ class Rollout(models.Model):
     requested_at = models.DateTimeField()  # the button
     finished_at = models.DateTimeField(null=True)
     cause = models.TextField(blank=True)  # why it ended as it did: what, where, what to do
+    contrary = models.TextField(blank=True)  # the evidence against the revision, if its parent was put back
     read_back = models.JSONField(null=True)  # counts and discrepancies, see deploy/evidence.py
-    mark = models.JSONField(null=True)  # what `reload` returned; the barrier takes it back after a crash
+    # {"host": name, …what `reload` returned}: the barrier takes it back, also after a crash
+    mark = models.JSONField(null=True)
     next_try_at = models.DateTimeField(null=True)  # a tick looks at UNPROVEN and DEGRADED rollouts again
     tries = models.PositiveIntegerField(default=0)
     released_at = models.DateTimeField(null=True)  # when a person let go of a STUCK one

@@ -31,11 +31,10 @@ from deploy.errors import (
 from deploy.models import Fence, HostOutcome, Observation, Revision, Rollout, RolloutStep
 from inventory.models import ManagerHost, Subnet
 from subnet.guid import GUID
-from subnet.partitions_conf import Header, digest, render, table_digest
+from subnet.partitions_conf import NO_PARENT, Header, digest, render, table_digest
 from subnet.policy import Limits, check
 from subnet.table import PartitionTable
 
-NO_PARENT: Final = "0" * 64
 RUN: Final = "deploy.tasks.run_rollout"
 OBSERVE: Final = "deploy.tasks.observe"
 

@@ -111,6 +111,8 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
 KNOX_TOKEN_MODEL = "people.Token"  # noqa: S105  a model, no secret
+# knox's own migrations would make a table for the token model that ours replaces, with a foreign key to people.
+MIGRATION_MODULES = {"knox": None}
 REST_KNOX = {"TOKEN_PREFIX": "fui_"}
 REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],

@@ -51,7 +51,9 @@ def load_lock(folder: Path) -> tuple[Package, ...]:
         value = json.loads((folder / LOCK_NAME).read_text(encoding="utf-8"))
         return tuple(_package(item) for item in value["packages"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise VendorProblem(f"{folder / LOCK_NAME} cannot be read: {error}. Restore it from version control.") from error
+        raise VendorProblem(
+            f"{folder / LOCK_NAME} cannot be read: {error}. Restore it from version control."
+        ) from error
 
 
 def _package(value: Mapping[str, Any]) -> Package:

@@ -24,18 +24,26 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 AGENT_VERSION = "1"
 SCHEMA = 1
+DOOR = "/register/v1"  # may stand in --url or be left out
 LAST_UNICAST_LID = 0xBFFF
 MOST_BYTES = 4096  # of one sysfs file; the kernel gives at most a page
 MOST_ANSWER = 1024 * 1024
 MOST_PAUSE_S = 300.0
+MOST_SKIPPED = 1000
 
 GUID_WORDS = re.compile(r"([0-9a-fA-F]{4}):([0-9a-fA-F]{4}):([0-9a-fA-F]{4}):([0-9a-fA-F]{4})$")
 GID_WORDS = re.compile(r"((?:[0-9a-fA-F]{4}:){3}[0-9a-fA-F]{4}):((?:[0-9a-fA-F]{4}:){3}[0-9a-fA-F]{4})$")
-RATE = re.compile(r"(\d+(?:\.\d+)?)\s*Gb/sec")
+RATE = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*Gb/sec")
+DIGITS = re.compile(r"[0-9]{1,9}$")
 NOBODYS = ("0x" + "0" * 16, "0x" + "f" * 16)
+
+
+Values = Dict[str, Any]  # a JSON object
+NaturalKey = List[Tuple[int, int, str]]
 
 
 class Refused(Exception):
@@ -52,27 +60,27 @@ class NotReached(Exception):
 class Tree:
     """The InfiniBand class directory, and what of it had to be skipped."""
 
-    def __init__(self, root):
+    def __init__(self, root: str) -> None:
         # A root that holds `class` is a whole /sys; any other is the class directory itself.
         whole = os.path.isdir(os.path.join(root, "class"))
         self.top = os.path.join(root, "class", "infiniband") if whole else root
         self.dmi = os.path.join(root, "class", "dmi", "id") if whole else None
-        self.skipped = []
+        self.skipped = []  # type: List[Values]
 
-    def skip(self, path, reason):
+    def skip(self, path: str, reason: str) -> None:
         """Remember that `path` gave nothing, and why."""
-        self.skipped.append({"path": printable(path), "reason": printable(reason)})
+        if len(self.skipped) < MOST_SKIPPED:
+            self.skipped.append({"path": printable(path), "reason": printable(reason)})
 
-    def names(self, path, is_needed=True):
+    def names(self, path: str) -> List[str]:
         """The entries of a directory, in order; none when it cannot be read."""
         try:
             return sorted(os.listdir(os.path.join(self.top, path)), key=natural)
         except OSError as error:
-            if is_needed:
-                self.skip(path, reason_of(error))
+            self.skip(path, reason_of(error))
             return []
 
-    def text(self, path, is_needed=True):
+    def text(self, path: str, is_needed: bool = True) -> Optional[str]:
         """The content of a file without blanks around it, or None."""
         try:
             return printable(read_small(os.path.join(self.top, path)))
@@ -81,9 +89,9 @@ class Tree:
                 self.skip(path, reason_of(error))
             return None
 
-    def parsed(self, path, parse, is_needed=True):
+    def parsed(self, path: str, parse: Callable[[str], Any]) -> Any:
         """What `parse` makes of a file's content, or None; a content it refuses is skipped."""
-        text = self.text(path, is_needed)
+        text = self.text(path)
         if text is None:
             return None
         try:
@@ -93,7 +101,7 @@ class Tree:
             return None
 
 
-def read_small(path):
+def read_small(path: str) -> str:
     """At most 4096 bytes of a file as text; never waits for a pipe somebody put in its place."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
@@ -102,23 +110,23 @@ def read_small(path):
         os.close(descriptor)
 
 
-def reason_of(error):
+def reason_of(error: OSError) -> str:
     """An OSError in two words: its symbol and what it means."""
-    symbol = errno.errorcode.get(error.errno, str(error.errno))
-    return "{}: {}".format(symbol, os.strerror(error.errno) if error.errno else "unknown")
+    number = error.errno or 0
+    return "{}: {}".format(errno.errorcode.get(number, str(number)), os.strerror(number))
 
 
-def printable(text):
+def printable(text: str) -> str:
     """`text` on one line, stripped, at most 255 characters, with “?” for what cannot be printed."""
     return "".join(char if char.isprintable() else "?" for char in text.strip()[:255])
 
 
-def natural(name):
+def natural(name: str) -> NaturalKey:
     """A sort key under which mlx5_10 comes after mlx5_9 and index 10 after 9."""
-    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", name) if part]
+    return [(0, int(part), "") if DIGITS.match(part) else (1, 0, part) for part in re.split("([0-9]+)", name) if part]
 
 
-def guid(text):
+def guid(text: str) -> Optional[str]:
     """A GUID as `0x` and 16 digits, or None for zero and all ones; sysfs writes 0002:c903:000a:0001."""
     match = GUID_WORDS.match(text)
     if not match:
@@ -127,7 +135,7 @@ def guid(text):
     return None if found in NOBODYS else found
 
 
-def gid(text):
+def gid(text: str) -> Tuple[Optional[str], Optional[str]]:
     """The two halves of a GID, each as a GUID or None."""
     match = GID_WORDS.match(text)
     if not match:
@@ -135,7 +143,7 @@ def gid(text):
     return guid(match.group(1)), guid(match.group(2))
 
 
-def lid_number(text):
+def lid_number(text: str) -> int:
     """A LID as a number."""
     number = int(text, 0)
     if not 0 <= number <= 0xFFFF:
@@ -143,7 +151,7 @@ def lid_number(text):
     return number
 
 
-def unicast_lid(text):
+def unicast_lid(text: str) -> Optional[int]:
     """A LID as a number, None for zero (none assigned)."""
     number = lid_number(text)
     if number > LAST_UNICAST_LID:
@@ -151,12 +159,12 @@ def unicast_lid(text):
     return number or None
 
 
-def sm_lid_number(text):
+def sm_lid_number(text: str) -> int:
     """The SM's LID as a number; zero says that the port knows no subnet manager."""
     return unicast_lid(text) or 0
 
 
-def state_word(text):
+def state_word(text: str) -> str:
     """`4: ACTIVE` → `ACTIVE`."""
     word = text.partition(":")[2].strip() if ":" in text else text
     if not word:
@@ -164,7 +172,7 @@ def state_word(text):
     return word[:20]
 
 
-def rate_gbps(text):
+def rate_gbps(text: str) -> float:
     """`200 Gb/sec (4X HDR)` → 200.0."""
     match = RATE.match(text)
     if not match:
@@ -172,7 +180,7 @@ def rate_gbps(text):
     return float(match.group(1))
 
 
-def pkey_entry(text):
+def pkey_entry(text: str) -> Optional[str]:
     """One entry of a P_Key table, None for an empty slot."""
     number = int(text, 16)
     if not 0 <= number <= 0xFFFF:
@@ -180,11 +188,11 @@ def pkey_entry(text):
     return "0x{:04x}".format(number) if number & 0x7FFF else None
 
 
-def read_report(root, machine):
+def read_report(root: str, machine: Values) -> Values:
     """The report of everything under `root`; `machine` gives hostname, boot_id and the like."""
     tree = Tree(root)
-    ports = []
-    note = None
+    ports = []  # type: List[Values]
+    note = None  # type: Optional[str]
     if not os.path.isdir(tree.top):
         note = "no devices: {} does not exist; is the InfiniBand driver loaded?".format(tree.top)
     else:
@@ -193,16 +201,16 @@ def read_report(root, machine):
                 ports.extend(read_device(tree, device))
         if not ports:
             note = "no devices: {} holds no HCA with a port".format(tree.top)
-    report = {"schema": SCHEMA, "agent_version": AGENT_VERSION, "os": operating_system()}
+    report = {"schema": SCHEMA, "agent_version": AGENT_VERSION, "os": operating_system()}  # type: Values
     report["serial"] = serial_number(tree)
     report.update(machine)
     report.update({"ports": ports, "skipped": tree.skipped, "note": printable(note) if note else None})
     return report
 
 
-def read_device(tree, device):
+def read_device(tree: Tree, device: str) -> List[Values]:
     """The ports of one HCA."""
-    shared = {
+    shared = {  # type: Values
         "device": printable(device)[:64],
         "node_guid": tree.parsed(device + "/node_guid", guid),
         "system_image_guid": tree.parsed(device + "/sys_image_guid", guid),
@@ -212,11 +220,11 @@ def read_device(tree, device):
         "firmware": tree.text(device + "/fw_ver", is_needed=False),
         "driver": driver_of(tree, device),
     }
-    numbers = [name for name in tree.names(device + "/ports") if name.isdigit() and 1 <= int(name) <= 255]
+    numbers = [name for name in tree.names(device + "/ports") if DIGITS.match(name) and 1 <= int(name) <= 255]
     return [dict(shared, **read_port(tree, "{}/ports/{}".format(device, name), int(name), shared)) for name in numbers]
 
 
-def read_port(tree, path, number, shared):
+def read_port(tree: Tree, path: str, number: int, shared: Values) -> Values:
     """One port. Its GUID is the lower half of GID 0, never a sum: firmware may number ports as it likes."""
     link_layer = tree.text(path + "/link_layer")
     is_infiniband = link_layer is not None and link_layer.lower() == "infiniband"
@@ -257,18 +265,18 @@ def read_port(tree, path, number, shared):
     }
 
 
-def read_pkeys(tree, path):
+def read_pkeys(tree: Tree, path: str) -> Dict[str, str]:
     """The P_Key table without its empty slots, by index."""
-    entries = {}
+    entries = {}  # type: Dict[str, str]
     for name in tree.names(path):
-        if name.isdigit() and len(name) <= 5:
+        if DIGITS.match(name) and int(name) <= 0xFFFF:
             entry = tree.parsed("{}/{}".format(path, name), pkey_entry)
             if entry is not None:
                 entries[str(int(name))] = entry
     return entries
 
 
-def driver_of(tree, device):
+def driver_of(tree: Tree, device: str) -> Optional[str]:
     """The kernel driver's name, or None."""
     try:
         return printable(os.path.basename(os.readlink(os.path.join(tree.top, device, "device", "driver"))))
@@ -276,7 +284,7 @@ def driver_of(tree, device):
         return None
 
 
-def serial_number(tree):
+def serial_number(tree: Tree) -> Optional[str]:
     """The machine's serial number, where it may be read (as root)."""
     if tree.dmi is None:
         return None
@@ -286,7 +294,7 @@ def serial_number(tree):
         return None
 
 
-def operating_system():
+def operating_system() -> Optional[str]:
     """What /etc/os-release calls itself, or None."""
     try:
         for line in read_small("/etc/os-release").splitlines():
@@ -297,7 +305,7 @@ def operating_system():
     return None
 
 
-def first_line(path):
+def first_line(path: str) -> str:
     """The first line of a file, or the empty text."""
     try:
         return printable(read_small(path).split("\n")[0])
@@ -305,7 +313,7 @@ def first_line(path):
         return ""
 
 
-def machine_facts(options):
+def machine_facts(options: argparse.Namespace) -> Values:
     """Host name, boot id and machine id; options come before the machine's own, for simulated servers."""
     machine_id = options.machine_id or first_line("/etc/machine-id")
     return {
@@ -322,42 +330,46 @@ def machine_facts(options):
 class NoRedirects(urllib.request.HTTPRedirectHandler):
     """A redirect would carry the credential to an address nobody pinned."""
 
-    def redirect_request(self, req, fp, code, msg, headers, newurl):
-        return None
+    def redirect_request(self, *_: Any) -> None:
+        """Follow none."""
 
 
 class Door:
     """FabricUI's registration door: at most `attempts` tries for each request, with growing, random pauses."""
 
-    def __init__(self, url, ca_file, attempts, backoff_s, timeout_s):
-        self.base = url.rstrip("/") + "/register/v1/"
+    def __init__(self, url: str, ca_file: Optional[str], attempts: int, backoff_s: float, timeout_s: float) -> None:
+        base = url.rstrip("/")
+        self.base = base + "/" if base.endswith(DOOR) else base + DOOR + "/"
         self.attempts = attempts
         self.backoff_s = backoff_s
         self.timeout_s = timeout_s
         # A host's proxy settings are for the world outside; the management network is reached directly.
-        handlers = [urllib.request.ProxyHandler({}), NoRedirects()]
+        handlers = [urllib.request.ProxyHandler({}), NoRedirects()]  # type: List[urllib.request.BaseHandler]
         if url.startswith("https:"):
             # With --ca-file only that CA is trusted; the host's own list of CAs is not read.
             handlers.append(urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=ca_file)))
         self.opener = urllib.request.build_opener(*handlers)
 
-    def post(self, name, secret, value):
+    def post(self, name: str, secret: str, value: Values) -> Values:
         """The answer to `value` posted at `name`; raise Refused or NotReached."""
         body = json.dumps(value).encode("utf-8")
         cause = ""
         for attempt in range(self.attempts):
             if attempt:
-                time.sleep(random.uniform(0, min(MOST_PAUSE_S, self.backoff_s * 2 ** (attempt - 1))))
-            request = urllib.request.Request(self.base + name, data=body, method="POST")
+                time.sleep(random.uniform(0, min(MOST_PAUSE_S, self.backoff_s * 2 ** (attempt - 1))))  # noqa: S311  jitter
+            request = urllib.request.Request(self.base + name, data=body, method="POST")  # noqa: S310  checked_url
             request.add_header("Content-Type", "application/json")
             request.add_header("Authorization", "Bearer " + secret)
             try:
                 with self.opener.open(request, timeout=self.timeout_s) as answer:
-                    return json.loads(answer.read(MOST_ANSWER).decode("utf-8"))
+                    found = json.loads(answer.read(MOST_ANSWER).decode("utf-8"))
+                    if isinstance(found, dict):
+                        return found
+                    cause = "{} answered something else than FabricUI does".format(self.base + name)
             except urllib.error.HTTPError as error:
                 cause = "{} answered {}: {}".format(self.base + name, error.code, sentence_of(error))
                 if error.code < 500 and error.code not in (408, 429):
-                    raise Refused(cause)
+                    raise Refused(cause) from error
             except (OSError, ValueError, EOFError) as error:
                 cause = "{} was not reached: {}".format(self.base + name, error)
             except Exception as error:  # http.client's own family: a garbled or cut answer
@@ -366,7 +378,7 @@ class Door:
         raise NotReached(cause)
 
 
-def sentence_of(error):
+def sentence_of(error: urllib.error.HTTPError) -> str:
     """The sentence in FabricUI's refusal, or the beginning of whatever else answered."""
     try:
         body = error.read(MOST_BYTES).decode("utf-8", "replace")
@@ -378,7 +390,7 @@ def sentence_of(error):
         return printable(body) or str(error.reason)
 
 
-def credential_of(options, door, machine):
+def credential_of(options: argparse.Namespace, door: Door, machine: Values) -> str:
     """This server's own secret; enrols first if it has none that FabricUI knows.
 
     The secret is made here and written down before its digest is sent: if the answer is lost, the next try sends the
@@ -386,7 +398,7 @@ def credential_of(options, door, machine):
     """
     stored = load_credential(options.credential_file)
     if stored is not None and stored.get("enrolled"):
-        return stored["credential"]
+        return str(stored["credential"])
     if not options.enrolment_token_file:
         raise Refused(
             "This server has not enrolled. Put an enrolment token into a file and name it with --enrolment-token-file."
@@ -411,21 +423,21 @@ def credential_of(options, door, machine):
     return secret
 
 
-def load_credential(path):
+def load_credential(path: str) -> Optional[Values]:
     """What `store_credential` wrote, or None."""
     try:
         with open(path, encoding="ascii") as file:
-            stored = json.load(file)
+            stored = json.load(file)  # type: Values
         return stored if isinstance(stored.get("credential"), str) else None
     except FileNotFoundError:
         return None
-    except (ValueError, AttributeError):
-        raise Refused("{} is not a credential file. Remove it and enrol anew.".format(path))
+    except (ValueError, AttributeError) as error:
+        raise Refused("{} is not a credential file. Remove it and enrol anew.".format(path)) from error
     except OSError as error:
-        raise Refused("The credential file {} cannot be read: {}.".format(path, error.strerror))
+        raise Refused("The credential file {} cannot be read: {}.".format(path, error.strerror)) from error
 
 
-def store_credential(path, secret, is_enrolled):
+def store_credential(path: str, secret: str, is_enrolled: bool) -> None:
     """Write the secret so that only its owner can read it, whole or not at all."""
     beside = "{}.{}.new".format(path, os.getpid())
     try:
@@ -437,15 +449,15 @@ def store_credential(path, secret, is_enrolled):
             os.fsync(file.fileno())
         os.rename(beside, path)
     except OSError as error:
-        raise Refused("The credential file {} cannot be written: {}.".format(path, error.strerror))
+        raise Refused("The credential file {} cannot be written: {}.".format(path, error.strerror)) from error
 
 
-def say(sentence):
+def say(sentence: str) -> None:
     """One line for the journal."""
     print("fabricui-agent: " + sentence, file=sys.stderr)
 
 
-def checked_url(text):
+def checked_url(text: str) -> str:
     """`text` if it is an address the credential may be sent to: https, or http on this very machine."""
     parts = urllib.parse.urlparse(text)
     if not parts.hostname or parts.scheme not in ("http", "https"):
@@ -460,7 +472,7 @@ def checked_url(text):
     return text
 
 
-def parsed_options(arguments):
+def parsed_options(arguments: Optional[List[str]]) -> argparse.Namespace:
     """The command line; what names the machine may stand in the environment too."""
     env = os.environ.get
     parser = argparse.ArgumentParser(description="Tell FabricUI which InfiniBand ports this server has.")
@@ -484,7 +496,7 @@ def parsed_options(arguments):
     return options
 
 
-def main(arguments=None):
+def main(arguments: Optional[List[str]] = None) -> int:
     """Read, report, say what became of each port; give the exit status."""
     options = parsed_options(arguments)
     machine = machine_facts(options)

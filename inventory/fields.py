@@ -8,7 +8,6 @@ from django.db import models
 from subnet.errors import InvalidGUID
 from subnet.guid import GUID
 
-
 if TYPE_CHECKING:
     _Text = models.CharField[Any, Any]
 else:

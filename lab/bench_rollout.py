@@ -113,7 +113,7 @@ def _rollout(house: House, *, forward: bool) -> float:
     port = source.memberships.select_related("port__hca__server").order_by("port__guid").last()
     if port is None or port.port.hca is None:
         raise RuntimeError(f"{source} has no server")
-    partitions.stage_move(server=port.port.hca.server, source=source, target=target, user=house.operator)
+    partitions.stage_move(server=port.port.hca.server, source=source, target=target, actor=house.operator)
     rollout = house.roll_out(Selection.mine(), reason="bench")
     if rollout.state != "PROVEN" or rollout.finished_at is None:
         raise RuntimeError(f"the rollout ended {rollout.state}: {rollout.cause}")

@@ -9,7 +9,6 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +19,7 @@ from lab.site import Site
 if TYPE_CHECKING:
     from deploy.models import Rollout
     from inventory.models import Subnet
+    from partitions.selection import Selection
     from people.models import User
 
 READY_WITHIN_S = 60
@@ -69,7 +69,6 @@ class House:
 
         django.setup()
         call_command("migrate", verbosity=0, interactive=False)
-        self._first_rows()
         with self.log.open("wb") as output:
             self.tree = subprocess.Popen(
                 [sys.executable, "-m", "fabricui", "processes",
@@ -78,6 +77,7 @@ class House:
             )  # fmt: skip
         self._until(lambda: _answers(self.url), "the web door answers")
         self._until(lambda: _answers(f"http://127.0.0.1:{self.register_port}/"), "the registration door answers")
+        self._first_rows()
 
     def stop(self) -> None:
         """End all processes, by id, and wait for them."""
@@ -124,33 +124,13 @@ class House:
 
     # --- rows --------------------------------------------------------------------------------------------------------
     def _first_rows(self) -> None:
-        from audit.values import Actor
-        from deploy import operations as deploy
-        from inventory import operations as inventory
-        from inventory.models import Subnet
+        from lab.rows import enrol_site, lab_actor
         from people import operations as people
-        from subnet.guid import GUID
-        from subnet.table import PartitionTable
 
-        lab = Actor.system("lab")
+        lab = lab_actor()
         people.create_operator(username="operator", password=self.operator_password, actor=lab)
         people.create_auditor(username="auditor", password=self.auditor_password, actor=lab)
-        subnet = inventory.create_subnet(name="lab", actor=lab)
-        inventory.set_mode(
-            subnet=subnet, mode=Subnet.Mode.WRITE, actor=lab,
-            qualification={"site": "lab", "opensm": "3.3.23", "note": "Simulated; says nothing about a real fabric."},
-        )  # fmt: skip
-        for manager in self.site.managers:
-            inventory.enrol_manager_host(
-                subnet=subnet, name=manager.name, address=manager.address, ssh_port=manager.ssh_port,
-                ssh_user=manager.user, host_key=manager.host_key, port_guid=GUID(manager.port_guid),
-                wrapper_digest=manager.wrapper_digest, reader_digest=manager.reader_digest, actor=lab,
-            )  # fmt: skip
-        table = PartitionTable(sm_ports=tuple(GUID(manager.port_guid) for manager in self.site.managers))
-        deploy.record_first_revision(subnet=subnet, table=table, actor=lab)
-        self.enrolment_token = inventory.create_enrolment_token(
-            subnet=subnet, name="lab rack", uses=len(self.site.fabric.servers), lifetime=timedelta(hours=12), actor=lab
-        )
+        _, self.enrolment_token = enrol_site(self.site)
 
     @property
     def subnet(self) -> "Subnet":
@@ -195,7 +175,7 @@ class House:
                     subnet=self.subnet, tenant=tenant, name=partition_name, actor=actor
                 )
                 for _ in range(max(1, int(count * share)) if free else 0):
-                    partitions.stage_move(server=free.pop(0), source=None, target=partition, user=self.operator)
+                    partitions.stage_move(server=free.pop(0), source=None, target=partition, actor=self.operator)
                     if not free:
                         break
         rollout = self.roll_out(Selection.mine(), reason="First placement of the demo")
@@ -216,7 +196,9 @@ class House:
         if observation.state == "FAILED":
             raise DemoFailed(f"the fabric could not be read: {observation.failure}")
 
-    def roll_out(self, selection: object, *, reason: str, before_start: Callable[[], None] | None = None) -> "Rollout":
+    def roll_out(
+        self, selection: "Selection", *, reason: str, before_start: Callable[[], None] | None = None
+    ) -> "Rollout":
         """Observe, draw up the plan, start the rollout and wait for its end and for the board to follow."""
         from partitions import operations as partitions
         from partitions.mirror import is_settling
@@ -226,7 +208,7 @@ class House:
         if before_start is not None:
             before_start()
         rollout = partitions.roll_out(
-            subnet=self.subnet, selection=selection, user=self.operator, plan_digest=drawn.digest,
+            subnet=self.subnet, selection=selection, actor=self.operator, plan_digest=drawn.digest,
             observation=drawn.observation, reason=reason,
         )  # fmt: skip
 

@@ -15,7 +15,7 @@ def move_and_prove(house: House, *, servers: int, spoil: str | None, out: Path, 
     Return 0 only if the rollout ended PROVEN. `out` keeps the tables before and after as JSON lines.
     """
     from audit.models import Event
-    from deploy.evidence import fabric_of
+    from deploy.queries import observed_fabric
     from partitions import operations as partitions
     from partitions.models import Partition
     from partitions.selection import Selection
@@ -31,23 +31,25 @@ def move_and_prove(house: House, *, servers: int, spoil: str | None, out: Path, 
         raise DemoFailed(f"{servers} servers cannot be moved: {source} has only {len(moving)}.")
     events_before = Event.objects.count()
     for server in moving:
-        partitions.stage_move(server=server, source=source, target=target, user=house.operator)
+        partitions.stage_move(server=server, source=source, target=target, actor=house.operator)
     by_hand = 0
 
     def before_start() -> None:
         nonlocal by_hand
         drawn = partitions.draw_up_plan(subnet=house.subnet, selection=Selection.mine(), user=house.operator)
-        by_hand = drawn.plan.by_hand(managers=len(house.site.managers))
+        by_hand = drawn.by_hand
         if spoil:
             spoil_port(house.site, spoil)
 
     rollout = house.roll_out(Selection.mine(), reason="demo --once", before_start=before_start)
     out.mkdir(parents=True, exist_ok=True)
     before_file, after_file = out / "before.jsonl", out / "after.jsonl"
-    before = fabric_of(rollout.before)
+    before = observed_fabric(rollout.before)
     before_file.write_text("".join(f"{line}\n" for line in kept_lines(before)), encoding="ascii")
     if rollout.after is not None:
-        after_file.write_text("".join(f"{line}\n" for line in kept_lines(fabric_of(rollout.after))), encoding="ascii")
+        after_file.write_text(
+            "".join(f"{line}\n" for line in kept_lines(observed_fabric(rollout.after))), encoding="ascii"
+        )
     read_back: dict[str, Any] = dict(rollout.read_back or {})
     counts = read_back.get("counts", {})
     events = Event.objects.filter(number__gt=events_before)

@@ -4,7 +4,6 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import QuerySet
 from django.utils import timezone
 
 from deploy import operations as deploy
@@ -13,10 +12,11 @@ from inventory.models import Server, Subnet
 from partitions import mirror
 from partitions.doer import Doer, as_actor, as_person
 from partitions.errors import MoveRefused, StalePlan
-from partitions.models import StagedChange
+from partitions.models import StagedChange, StagedChangeQuerySet
 from partitions.plans import DrawnPlan, draw_up_plan
 from partitions.refusals import moment, way
 from partitions.selection import Selection
+from people.models import User
 
 
 @transaction.atomic
@@ -31,11 +31,11 @@ def roll_out(
     person = as_person(actor)
     _require_fresh(observation, subnet, timezone.now())
     mirror.catch_up(subnet)
-    _hold(selection.of(subnet=subnet, user=person).values_list("port__hca__server", flat=True))
+    _hold(selection.of(subnet=subnet, user=person))
     drawn = draw_up_plan(subnet=subnet, selection=selection, user=person, observation=observation)
     if drawn.digest != plan_digest:
         raise StalePlan(_what_changed(drawn, plan_digest))
-    _refuse_halves(drawn)
+    _refuse_halves(drawn, person)
     for violation in drawn.refusals:
         raise MoveRefused(violation.sentence, rule=violation.rule)
     drawn.plan.raise_if_unsafe(reason)
@@ -61,9 +61,11 @@ def _require_fresh(observation: Observation, subnet: Subnet, now: datetime) -> N
         )
 
 
-def _hold(server_ids: QuerySet[StagedChange, int | None]) -> None:
-    """Hold the servers of the selection: nobody stages or discards their changes until the rollout stands."""
-    list(Server.objects.select_for_update().filter(pk__in=server_ids).order_by("pk").values_list("pk", flat=True))
+def _hold(staged: StagedChangeQuerySet) -> None:
+    """Hold the selection's servers and rows: nobody stages or discards on them until the rollout stands."""
+    servers = Server.objects.filter(pk__in=staged.values("port__hca__server"))
+    list(servers.select_for_update().order_by("pk").values_list("pk", flat=True))
+    list(staged.select_for_update(of=("self",)).order_by("pk").values_list("pk", flat=True))
 
 
 def _what_changed(drawn: DrawnPlan, looked_at: str) -> str:
@@ -88,17 +90,12 @@ def _what_changed(drawn: DrawnPlan, looked_at: str) -> str:
     return f"Since you looked at this plan, {'; '.join(told)}. Nothing was rolled out. Look at the new plan."
 
 
-def _refuse_halves(drawn: DrawnPlan) -> None:
+def _refuse_halves(drawn: DrawnPlan, person: User) -> None:
     """A port goes out with all that is staged on it or not at all: half a move would leave it nowhere."""
-    taken = {change.pk for change in drawn.changes}
-    ports = {change.port_id for change in drawn.changes}
-    left = [
-        change
-        for change in StagedChange.objects.of_subnet(drawn.subnet).whole().order_by("-at")
-        if change.port_id in ports and change.pk not in taken
-    ]
-    if left:
-        change = left[0]
+    taken = drawn.selection.of(subnet=drawn.subnet, user=person)
+    left = StagedChange.objects.filter(port__in=taken.values("port")).exclude(pk__in=taken.values("pk"))
+    change = left.whole().order_by("-at").first()
+    if change is not None:
         server = change.port.hca.server if change.port.hca is not None else change.port
         raise MoveRefused(
             f"{change.by} has also staged {server} {way([change])} at {moment(change.at)}, and that is not in this "

@@ -6,7 +6,8 @@ that the rollout can tell whether it is still that.
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -121,14 +122,15 @@ class DrawnPlan:
         """The plan in one sentence for somebody who knows no P_Keys."""
         if self.is_empty:
             return "Nothing would change on the fabric."
-        moved = _moves(self.changes)
-        many = len(self.servers)
-        who = str(self.servers[0]) if many == 1 else f"{many} servers"
-        way = moved[0] if len(moved) == 1 else f"between {len(_partitions(self.changes))} partitions"
-        verb = "moves" if many == 1 else "move"
         ports = len(self.plan.affected)
         change = "port changes its P_Keys" if ports == 1 else "ports change their P_Keys"
-        return f"{who} {verb} {way}: {ports} {change}, and every other port keeps what it has."
+        many = len(self.servers)
+        if not many:
+            return f"No server moves, but the manager hosts have changed: {ports} {change}."
+        ways = _ways(self.changes)
+        who = f"{self.servers[0]} moves" if many == 1 else f"{many} servers move"
+        way = ways[0] if len(ways) == 1 else f"between {len({row.partition_id for row in self.changes})} partitions"
+        return f"{who} {way}: {ports} {change}, and every other port keeps what it has."
 
 
 def draw_up_plan(
@@ -225,13 +227,10 @@ def _files(drawn: DrawnPlan) -> Iterable[FileChange]:
         yield FileChange(host, before, "" if before is None else unified_diff(before, drawn.data, host), note)
 
 
-def _moves(changes: Sequence[StagedChange]) -> list[str]:
+def _ways(changes: Iterable[StagedChange]) -> list[str]:
     """The different ways of the servers in words, each once."""
-    by_server: dict[int, list[StagedChange]] = {}
+    by_server: dict[int, list[StagedChange]] = defaultdict(list)
     for change in changes:
-        by_server.setdefault(change.port.hca.server_id if change.port.hca else 0, []).append(change)
+        if change.port.hca is not None:
+            by_server[change.port.hca.server_id].append(change)
     return sorted({refusals.way(rows) for rows in by_server.values()})
-
-
-def _partitions(changes: Iterable[StagedChange]) -> set[int]:
-    return {change.partition_id for change in changes}

@@ -9,7 +9,7 @@ from django.db.models import Exists, OuterRef, Q
 from inventory.models import Subnet
 from partitions.errors import InvalidSelection
 from partitions.models import Membership, StagedChange, StagedChangeQuerySet
-from people.models import User
+from people.models import Tenant, User
 
 
 class Whose(StrEnum):
@@ -31,13 +31,28 @@ class Selection:
         return f"tenant:{self.tenant}" if self.whose is Whose.TENANT else self.whose.value
 
     @classmethod
+    def mine(cls) -> Self:
+        """What the person at the page has staged."""
+        return cls(Whose.MINE)
+
+    @classmethod
+    def everything(cls) -> Self:
+        """What anybody has staged."""
+        return cls(Whose.ALL)
+
+    @classmethod
+    def of_tenant(cls, tenant: Tenant) -> Self:
+        """What is staged in one tenant's partitions, and for its ports in the provider's."""
+        return cls(Whose.TENANT, tenant.public_id)
+
+    @classmethod
     def parse(cls, text: str) -> Self:
         """The selection that `text` spells, *mine* when it is empty; raise InvalidSelection for anything else."""
         word, colon, tenant = text.strip().partition(":")
         if word == Whose.TENANT and tenant:
             return cls(Whose.TENANT, tenant)
         if not word:
-            return cls(Whose.MINE)
+            return cls.mine()
         if not colon and word in (Whose.MINE, Whose.ALL):
             return cls(Whose(word))
         raise InvalidSelection(
@@ -67,7 +82,3 @@ class Selection:
             | Exists(Membership.objects.filter(theirs, port=port))
             | Exists(StagedChange.objects.filter(theirs, port=port))
         )
-
-
-MINE = Selection(Whose.MINE)
-ALL = Selection(Whose.ALL)

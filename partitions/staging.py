@@ -67,7 +67,8 @@ def discard(*, changes: Iterable[StagedChange], actor: Doer) -> int:
     others = [row for row in rows if row.by_id != person.pk]
     if others and not is_operator(person):
         raise MoveRefused(
-            f"{others[0].by} staged this change of port {others[0].port}. Ask {others[0].by} or an operator to discard it.",
+            f"{others[0].by} staged this change of port {others[0].port}. "
+            f"Ask {others[0].by} or an operator to discard it.",
             rule="not_yours",
         )
     by_server: dict[Server, list[StagedChange]] = defaultdict(list)
@@ -135,6 +136,7 @@ def _stage(
         subject=_subject(server),
         before={"partitions": [_label(partition) for partition in before]},
         after={
+            "server": server.hostname,
             "partitions": [_label(partition) for partition in wanted],
             "ports": len(standing.ports),
             "staged_changes": len(staged),

@@ -5,7 +5,7 @@ from typing import Any
 from allauth.account.adapter import DefaultAccountAdapter
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 
 from audit.actions import Action
 from audit.once import first_in_a_minute
@@ -18,6 +18,15 @@ from people.models import User
 
 class ClosedAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth has no types
     """Accounts are made by an operator."""
+
+    error_messages = {
+        **DefaultAccountAdapter.error_messages,
+        "username_password_mismatch": "User name or password is wrong. Type both again; in the password, upper and "
+        "lower case count.",
+        "too_many_login_attempts": "Too many failed attempts. Nothing was checked this time: wait five minutes, then "
+        "try again. An operator can give you a new password.",
+        "enter_current_password": "This is not your present password.",
+    }
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         """Nobody signs up by themselves."""
@@ -42,6 +51,20 @@ class ClosedAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth has
                 after={"address": address},
             )
 
+    def respond_user_inactive(self, request: HttpRequest, user: User) -> HttpResponse:
+        """Record that the right password was given for a closed account, and say that it is closed."""
+        address = self.get_client_ip(request)
+        with transaction.atomic():
+            record(
+                action=Action.PERSON_LOGIN_FAILED,
+                actor=Actor.anonymous(address),
+                subject=person_subject(user),
+                after={"address": address},
+                reason="the account is closed",
+            )
+        response: HttpResponse = super().respond_user_inactive(request, user)
+        return response
+
     def set_password(self, user: User, password: str) -> None:
         """Change the password, with its event."""
         operations.set_password(person=user, password=password, actor=actor_of(self.request.user))
@@ -64,5 +87,5 @@ def refused(*, address: str, username: str) -> None:
 
 def _attempted(username: str) -> Subject:
     # What was typed is recorded only if it names a person: people type passwords into the wrong field.
-    person = User.objects.filter(username=username).first()
+    person = User.objects.filter(username__iexact=username).first()
     return person_subject(person) if person is not None else Subject(kind="person", key="", label="an unknown name")

@@ -10,5 +10,5 @@ urlpatterns = [
     path("logout/", allauth_views.logout, name="account_logout"),
     path("inactive/", allauth_views.account_inactive, name="account_inactive"),
     path("password/", allauth_views.password_change, name="account_change_password"),
-    path("theme/", views.theme, name="people_theme"),
+    path("theme/", views.theme, name="set_theme"),
 ]

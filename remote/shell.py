@@ -1,4 +1,4 @@
-"""Shell: one named verb with arguments and stdin goes out, one Reply comes back. What the verbs mean stands elsewhere."""
+"""Shell: one named verb with arguments and stdin goes out, one Reply comes back. It knows no verb's meaning."""
 
 import re
 from collections.abc import Sequence

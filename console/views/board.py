@@ -6,14 +6,15 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from console.columns import UNASSIGNED, read_board
-from console.frame import fence_of, holding_rollout, the_subnet
+from console.columns import read_board
+from console.frame import holding_rollout, the_subnet
 from console.requests import person, wants_json
 from console.views.home import no_subnet
 from inventory.models import Server, Subnet
 from partitions import operations
+from partitions.board import UNASSIGNED
 from partitions.errors import PartitionsError
-from partitions.models import MirroredRevision, Partition, StagedChange
+from partitions.models import Partition, StagedChange
 from people.permissions import is_operator, operator_required, reviewer_required
 from subnet.errors import SubnetError
 
@@ -30,10 +31,8 @@ def board(request: HttpRequest) -> HttpResponse:
         "subnet": subnet,
         "board": read_board(subnet=subnet, user=person(request)),
         "rollout": holding_rollout(subnet),
-        "is_settling": _is_settling(subnet),
         "may_act": is_operator(request.user),
         "search": request.GET.get("q", ""),
-        "UNASSIGNED": UNASSIGNED,
     }
     if request.htmx:  # type: ignore[attr-defined]
         return render(request, "console/board.html#live", shown)
@@ -55,9 +54,7 @@ def move(request: HttpRequest) -> HttpResponse:
         if request.POST.get("keep") and target is not None:
             operations.stage_add(server=server, target=target, actor=person(request), reason=reason)
         else:
-            operations.stage_move(
-                server=server, source=source, target=target, actor=person(request), reason=reason
-            )
+            operations.stage_move(server=server, source=source, target=target, actor=person(request), reason=reason)
     except (PartitionsError, SubnetError) as refusal:
         if wants_json(request):
             return JsonResponse({"sentence": str(refusal)}, status=409)
@@ -99,11 +96,3 @@ def _partition(subnet: Subnet | None, key: str) -> Partition | None:
     if not key:
         raise Http404
     return get_object_or_404(Partition, subnet=subnet, public_id=key)
-
-
-def _is_settling(subnet: Subnet) -> bool:
-    """Whether the rows still show an older revision than the current one."""
-    fence = fence_of(subnet)
-    if fence is None:
-        return False
-    return not MirroredRevision.objects.filter(subnet=subnet, revision=fence.current_id).exists()

@@ -6,7 +6,7 @@ from typing import Protocol
 from django import template
 from django.templatetags.static import static
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.timesince import timesince
 
@@ -67,6 +67,24 @@ def clock(value: datetime | None) -> SafeString | str:
 
 
 @register.filter
+def instant(value: datetime) -> SafeString:
+    """A time to the second in UTC, with how long ago that was on hover: for lists that are read as a record."""
+    ago = f"{timesince(value, depth=1)} ago"
+    return format_html('<time datetime="{}" title="{}">{}</time>', value.isoformat(), ago, exact(value))
+
+
+@register.filter
 def short(value: str | None) -> str:
     """The first 12 characters of a digest, which people compare by eye; a dash when there is none."""
     return (value or "–")[:12]
+
+
+@register.filter
+def diff_lines(text: str) -> SafeString:
+    """A unified diff with each line marked by what it does; the marks are text as well, so colour is not needed."""
+    kinds = {"+": "diff-add", "-": "diff-del", "@": "diff-at"}
+    lines = (
+        (("diff-head" if line.startswith(("---", "+++")) else kinds.get(line[:1], "diff-same")), line)
+        for line in text.split("\n")
+    )
+    return format_html_join("", '<span class="{}">{}</span>', lines)  # each is a block: no newline between them

@@ -92,7 +92,7 @@ def record_seen(*, subnet: Subnet, readings: Iterable[Reading], at: datetime) ->
         strangers = sorted(set(answered) - set(known))
         elsewhere: set[GUID] = set()
         for chunk in _chunks(strangers):
-            elsewhere.update(Port.objects.filter(guid__in=chunk).values_list("guid", flat=True))
+            elsewhere.update(port.guid for port in Port.objects.filter(guid__in=chunk).only("guid"))
         new = [guid for guid in strangers if guid not in elsewhere]
         Port.objects.bulk_create(
             [_seen_port(subnet, answered[guid], at) for guid in new], batch_size=_CHUNK

@@ -73,6 +73,7 @@ class _Changes:
     before: dict[str, Any] = field(default_factory=dict)
     after: dict[str, Any] = field(default_factory=dict)
     conflicts: list[tuple[Port, Judgement]] = field(default_factory=list)
+    touched: set[GUID] = field(default_factory=set)  # ports of which anything, their HCA included, was news
 
 
 def register_report(*, server: Server, report: Report) -> Receipt:
@@ -126,7 +127,7 @@ def _gather(server: Server, report: Report) -> Known:
         ports=ports,
         own_hcas=own,
         others_hcas={hca.node_guid: hca for hca in others},
-        manager_ports=dict(managers),
+        manager_ports={GUID(guid): name for guid, name in managers},
     )
 
 
@@ -145,6 +146,8 @@ def _write(judgement: Judgement, known: Known, changes: _Changes, at: datetime) 
         case Outcome.NO_GUID | Outcome.NO_LINK_LAYER | Outcome.DUPLICATE if port is not None:
             _change(port, {"missing_since": None}, changes)
         case Outcome.NEW | Outcome.CHANGED:
+            assert reported.guid is not None  # noqa: S101  judge() gives NEW and CHANGED to no other
+            news = len(changes.after)
             values = fields_of(reported) | {"hca": _hca(reported, known, changes)}
             is_elsewhere = reported.subnet_prefix not in {None, known.server.subnet.prefix}
             is_new = judgement.outcome is Outcome.NEW
@@ -153,10 +156,11 @@ def _write(judgement: Judgement, known: Known, changes: _Changes, at: datetime) 
                 values |= {"confirmed_at": at, "confirmed_how": "enrolled"}
             if port is not None:
                 _change(port, values, changes)
-                return
-            assert reported.guid is not None  # noqa: S101  judge() gives NEW and CHANGED to no other
-            Port.objects.create(subnet=known.server.subnet, guid=reported.guid, **values)
-            changes.after[str(reported.guid)] = _plain(values)
+            else:
+                Port.objects.create(subnet=known.server.subnet, guid=reported.guid, **values)
+                changes.after[str(reported.guid)] = _plain(values)
+            if len(changes.after) > news:
+                changes.touched.add(reported.guid)
 
 
 def _hca(reported: ReportedPort, known: Known, changes: _Changes) -> HCA:
@@ -209,7 +213,7 @@ def _mark_missing(judgements: tuple[Judgement, ...], known: Known, changes: _Cha
 
 def _outcome(judgement: Judgement, changes: _Changes) -> PortOutcome:
     reported, port, outcome = judgement.reported, judgement.port, judgement.outcome
-    if outcome is Outcome.CHANGED and str(reported.guid) not in changes.after:
+    if outcome is Outcome.CHANGED and reported.guid not in changes.touched:
         outcome = Outcome.UNCHANGED
     confirmed = "confirmed_at" in changes.after.get(str(reported.guid), {})
     if outcome in {Outcome.CHANGED, Outcome.UNCHANGED, Outcome.NEW} and port is not None:

@@ -1,0 +1,50 @@
+"""A server's ports as its page shows them: what the agent said beside what the fabric was last read to hold."""
+
+from dataclasses import dataclass
+
+from console import lamps
+from console.plans import Key, table_keys
+from deploy import queries
+from inventory.models import Port, PortConflict, Server
+from partitions.models import Membership, Partition
+
+
+@dataclass(frozen=True, slots=True)
+class PortRow:
+    """One port. `keys` is None when the fabric was never read, or did not show the port."""
+
+    port: Port
+    device: str
+    standing: lamps.Lamp | None  # None for Ethernet, which can never be a member
+    is_unconfirmed: bool
+    keys: tuple[Key, ...] | None
+    partitions: tuple[str, ...]
+
+
+def port_rows(server: Server) -> list[PortRow]:
+    """All ports of `server`, in order of device and number."""
+    ports = list(Port.objects.of_server(server))
+    observation = queries.latest_observation(server.subnet)
+    seen = {} if observation is None else queries.observed_fabric(observation).ports
+    names = dict(Partition.objects.filter(subnet=server.subnet).values_list("pkey", "name"))
+    contested = set(PortConflict.objects.filter(port__in=ports, closed_at=None).values_list("port_id", flat=True))
+    memberships: dict[int, list[str]] = {}
+    for member in Membership.objects.filter(port__in=ports).select_related("partition").order_by("partition__name"):
+        memberships.setdefault(member.port_id, []).append(f"{member.partition.name}, {member.kind}")
+    rows = []
+    for port in ports:
+        is_infiniband = port.link_layer == Port.LinkLayer.INFINIBAND
+        reading = seen.get(port.guid)
+        rows.append(
+            PortRow(
+                port=port,
+                device=port.hca.device if port.hca is not None else "",
+                standing=lamps.port(is_confirmed=port.confirmed_at is not None, has_conflict=port.pk in contested)
+                if is_infiniband
+                else None,
+                is_unconfirmed=is_infiniband and port.confirmed_at is None,
+                keys=table_keys(reading.pkeys, names) if reading is not None and reading.is_read else None,
+                partitions=tuple(memberships.get(port.pk, ())),
+            )
+        )
+    return rows

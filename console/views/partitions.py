@@ -1,0 +1,86 @@
+"""Partitions: the list, and the form that creates one."""
+
+from django import forms
+from django.contrib import messages
+from django.db.models import Count, F
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods
+
+from console.frame import the_subnet
+from console.requests import person
+from console.views.home import no_subnet
+from inventory.models import Subnet
+from partitions import operations
+from partitions.errors import PartitionsError
+from partitions.models import Partition
+from people.models import Tenant
+from people.permissions import is_operator, operator_required, reviewer_required
+from subnet.errors import SubnetError
+from subnet.pkey import PKey
+
+
+class PartitionForm(forms.Form):
+    """What a new partition needs; what OpenSM would misread is refused by the operation, with its sentence."""
+
+    tenant = forms.ModelChoiceField(
+        queryset=Tenant.objects.order_by("name"), required=False, empty_label="The provider"
+    )
+    name = forms.CharField(max_length=31, strip=True)
+    pkey = forms.CharField(max_length=8, required=False, strip=True)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@reviewer_required
+def partitions(request: HttpRequest) -> HttpResponse:
+    """All partitions with their P_Keys and counts; POST creates one."""
+    subnet = the_subnet(request)
+    if subnet is None:
+        return no_subnet(request)
+    if request.method == "POST":
+        return _create(request, subnet)
+    return _page(request, subnet, PartitionForm())
+
+
+@operator_required
+def _create(request: HttpRequest, subnet: Subnet) -> HttpResponse:
+    form = PartitionForm(request.POST)
+    if not form.is_valid():
+        return _page(request, subnet, form, status=422)
+    try:
+        typed = form.cleaned_data["pkey"]
+        partition = operations.create_partition(
+            subnet=subnet,
+            tenant=form.cleaned_data["tenant"],
+            name=form.cleaned_data["name"],
+            pkey=PKey.parse(typed) if typed else None,
+            actor=person(request),
+        )
+    except (PartitionsError, SubnetError) as refusal:
+        form.add_error(None, str(refusal))
+        return _page(request, subnet, form, status=422)
+    messages.success(
+        request,
+        f"Partition {partition.name} has P_Key {PKey(partition.pkey)}. It changes no port until a server joins it.",
+    )
+    return redirect("console:partitions")
+
+
+def _page(request: HttpRequest, subnet: Subnet, form: PartitionForm, *, status: int = 200) -> HttpResponse:
+    rows = (
+        Partition.objects.filter(subnet=subnet)
+        .select_related("tenant")
+        .annotate(
+            ports=Count("memberships", distinct=True),
+            servers=Count("memberships__port__hca__server", distinct=True),
+            staged=Count("staged_changes__port__hca__server", distinct=True),
+        )
+        .order_by(F("retired_at").asc(nulls_first=True), F("tenant__name").asc(nulls_last=True), "name")
+    )
+    may_act = is_operator(request.user)
+    return render(
+        request,
+        "console/partitions.html",
+        {"rows": [(row, str(PKey(row.pkey))) for row in rows], "form": form, "may_act": may_act},
+        status=status,
+    )

@@ -1,0 +1,146 @@
+"""The plan: what a selection of staged changes would do, and the button that rolls it out."""
+
+from datetime import timedelta
+
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST
+
+from console.frame import holding_rollout, the_subnet
+from console.plans import HERE_ACTIONS, server_rows
+from console.requests import person
+from console.views.home import no_subnet
+from deploy import operations as deploy
+from deploy import queries
+from deploy.errors import DeployError
+from deploy.models import Observation
+from inventory.models import Subnet
+from partitions import operations
+from partitions.errors import InvalidSelection, PartitionsError, StalePlan
+from partitions.selection import Selection
+from people.actor import actor_of
+from people.permissions import is_operator, operator_required, reviewer_required
+from subnet.errors import SubnetError, UnsafePlan
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+@reviewer_required
+def plan(request: HttpRequest) -> HttpResponse:
+    """Draw the plan on a fresh look at the fabric, asking for one when the newest is too old; POST rolls it out."""
+    subnet = the_subnet(request)
+    if subnet is None:
+        return no_subnet(request)
+    try:
+        selection = Selection.parse(request.POST.get("selection") or request.GET.get("selection", ""))
+    except InvalidSelection as error:
+        raise Http404(str(error)) from error
+    if request.method == "POST":
+        return _roll_out(request, subnet, selection)
+    return _page(request, subnet, selection)
+
+
+@require_POST
+@operator_required
+def look(request: HttpRequest) -> HttpResponse:
+    """Ask for a new look at the managers and the fabric, then draw the plan on it."""
+    subnet = the_subnet(request)
+    if subnet is None:
+        raise Http404
+    deploy.request_observation(subnet=subnet, why="plan", actor=actor_of(request.user))
+    return redirect(f"{reverse('console:plan')}?selection={request.POST.get('selection', '')}")
+
+
+@operator_required
+def _roll_out(request: HttpRequest, subnet: Subnet, selection: Selection) -> HttpResponse:
+    """Start the rollout of exactly what the person looked at."""
+    observation = Observation.objects.filter(subnet=subnet, public_id=request.POST.get("observation", "")).first()
+    if observation is None:
+        raise Http404
+    try:
+        rollout = operations.roll_out(
+            subnet=subnet,
+            selection=selection,
+            actor=person(request),
+            plan_digest=request.POST.get("plan_digest", ""),
+            observation=observation,
+            reason=request.POST.get("reason", ""),
+        )
+    except StalePlan as stale:
+        return _page(request, subnet, selection, status=409, stale=str(stale))
+    except UnsafePlan as unsafe:
+        return _page(request, subnet, selection, status=422, refusal=str(unsafe), reason_missing=True)
+    except (PartitionsError, DeployError, SubnetError) as refusal:
+        return _page(request, subnet, selection, status=409, refusal=str(refusal))
+    return redirect("console:rollout", public_id=rollout.public_id)
+
+
+def _page(
+    request: HttpRequest,
+    subnet: Subnet,
+    selection: Selection,
+    *,
+    status: int = 200,
+    stale: str = "",
+    refusal: str = "",
+    reason_missing: bool = False,
+) -> HttpResponse:
+    may_act = is_operator(request.user)
+    pending = _pending(subnet, may_act=may_act)
+    newest = queries.newest_request(subnet)
+    failed = newest if newest is not None and newest.state == Observation.State.FAILED else None
+    shown = {
+        "subnet": subnet,
+        "selection": selection,
+        "pending": pending,
+        "failed": failed,
+        "may_act": may_act,
+        "stale": stale,
+        "refusal": refusal,
+        "reason_missing": reason_missing,
+        "reason": request.POST.get("reason", ""),
+        "rollout": holding_rollout(subnet),
+        "here_actions": HERE_ACTIONS,
+        "fresh_s": settings.OBSERVATION_FRESH_S,
+    }
+    if pending is None:
+        try:
+            drawn = operations.draw_up_plan(subnet=subnet, selection=selection, user=person(request))
+        except (PartitionsError, DeployError, SubnetError) as error:
+            shown["error"] = str(error)
+        else:
+            is_fresh = drawn.observation is not None and _is_fresh(drawn.observation, subnet)
+            shown |= {"drawn": drawn, "rows": server_rows(drawn), "is_fresh": is_fresh}
+    name = "console/plan.html#body" if request.htmx else "console/plan.html"  # type: ignore[attr-defined]
+    return render(request, name, shown, status=status)
+
+
+def _pending(subnet: Subnet, *, may_act: bool) -> Observation | None:
+    """The look that the plan waits for; an operator's visit asks for one when the newest is too old.
+
+    A look that has just failed is not asked for again by itself: the page says why, with a button.
+    """
+    pending = queries.pending_observation(subnet)
+    if pending is not None or not may_act or queries.current_revision(subnet) is None:
+        return pending
+    latest = queries.latest_observation(subnet)
+    if latest is not None and _is_fresh(latest, subnet):
+        return None
+    newest = queries.newest_request(subnet)
+    if newest is not None and newest.state == Observation.State.FAILED:
+        return None
+    return deploy.request_observation(subnet=subnet, why="plan")
+
+
+def _is_fresh(observation: Observation, subnet: Subnet) -> bool:
+    """Whether a rollout may stand on it: young enough, and read after the last rollout had ended."""
+    if observation.read_at is None:
+        return False
+    since = queries.tables_were_true_since(subnet)
+    if since is not None and observation.read_at < since:
+        return False
+    return timezone.now() - observation.read_at < timedelta(seconds=settings.OBSERVATION_FRESH_S)

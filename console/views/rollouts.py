@@ -1,0 +1,116 @@
+"""Rollouts: the list, and one rollout live."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+
+from console.evidence import closing, evidence
+from console.frame import the_subnet
+from console.views.home import no_subnet
+from deploy import operations, queries
+from deploy.errors import DeployError
+from deploy.models import Rollout
+from people.actor import actor_of
+from people.permissions import is_operator, operator_required, reviewer_required
+
+PAGE = 50
+TRACK = ("QUEUED", "STAGING", "PLACING", "RELOADING", "READING_BACK")
+
+
+@require_safe
+@reviewer_required
+def rollouts(request: HttpRequest) -> HttpResponse:
+    """All rollouts, the newest first."""
+    subnet = the_subnet(request)
+    if subnet is None:
+        return no_subnet(request)
+    page = Paginator(queries.history(subnet), PAGE).get_page(request.GET.get("page"))
+    return render(request, "console/rollouts.html", {"page": page})
+
+
+@require_safe
+@never_cache
+@reviewer_required
+def rollout(request: HttpRequest, public_id: str) -> HttpResponse:
+    """One rollout: where it is, its story, its hosts and its evidence. The fragment asks again while it goes on."""
+    shown = _found(public_id)
+    found = evidence(shown)
+    name = "console/rollout.html#body" if request.htmx else "console/rollout.html"  # type: ignore[attr-defined]
+    return render(
+        request,
+        name,
+        {
+            "rollout": shown,
+            "steps": shown.steps.order_by("at", "pk"),
+            "outcomes": shown.outcomes.select_related("host").order_by("host__name"),
+            "track": _track(shown),
+            "evidence": found,
+            "closing": closing(shown, found),
+            "may_act": is_operator(request.user),
+            "is_running": Rollout.State(shown.state).is_running,
+            "is_live": _is_live(shown),
+        },
+    )
+
+
+@require_POST
+@operator_required
+def cancel(request: HttpRequest, public_id: str) -> HttpResponse:
+    """End a rollout that has not begun."""
+    return _act(request, public_id, operations.cancel, reason=request.POST.get("reason", ""))
+
+
+@require_POST
+@operator_required
+def check_again(request: HttpRequest, public_id: str) -> HttpResponse:
+    """Look at an unproven or degraded rollout now."""
+    return _act(request, public_id, operations.check_again)
+
+
+@require_POST
+@operator_required
+def release(request: HttpRequest, public_id: str) -> HttpResponse:
+    """Let go of the subnet after a person has mended what a stuck rollout asked for."""
+    return _act(request, public_id, operations.release_stuck, reason=request.POST.get("reason", ""))
+
+
+def _found(public_id: str) -> Rollout:
+    rollouts = Rollout.objects.select_related("revision", "parent", "before", "after", "subnet")
+    return get_object_or_404(rollouts, public_id=public_id)
+
+
+def _act(request: HttpRequest, public_id: str, act: Callable[..., Rollout], **fields: Any) -> HttpResponse:
+    try:
+        act(rollout=_found(public_id), actor=actor_of(request.user), **fields)
+    except DeployError as refusal:
+        messages.error(request, str(refusal))
+    return redirect("console:rollout", public_id=public_id)
+
+
+def _is_live(shown: Rollout) -> bool:
+    """Whether the page should ask again: a worker is on it, or it is looked at again by itself."""
+    state = Rollout.State(shown.state)
+    return state.is_running or state.is_waiting
+
+
+def _track(shown: Rollout) -> list[dict[str, str]]:
+    """The five steps of the straight line, each done, now, failed or ahead, and the end."""
+    reached = {step.state for step in shown.steps.all()} | {shown.state}
+    is_running = Rollout.State(shown.state).is_running
+    last = max((TRACK.index(state) for state in reached if state in TRACK), default=0)
+    track = []
+    for index, state in enumerate(TRACK):
+        if index < last or (index == last and not is_running and shown.state in ("PROVEN", "DEGRADED")):
+            at = "done"
+        elif index == last:
+            at = "now" if is_running and shown.state == state else "stopped"
+        else:
+            at = "ahead"
+        track.append({"state": state, "at": at, "word": Rollout.State(state).label})
+    return track

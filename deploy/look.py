@@ -1,0 +1,144 @@
+"""One look at every manager host at once: what runs there, which SM state it has, which bytes lie in its file.
+
+Gathering never raises for a host that cannot be asked: the answer, or the failure, stands in its view. Whether what
+was seen is good enough to place files is decided in `deploy/readiness.py`, which reaches nothing.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+
+from remote.errors import AccessRefused, CallTimedOut, HostKeyMismatch, RemoteError, Unreachable, WrapperMismatch
+from remote.manager_host import HostVerbs, Identity, SMState
+from subnet.guid import GUID
+
+# After one of these there is nobody, or nobody we trust, to ask the next question.
+NOBODY_TO_ASK = (Unreachable, CallTimedOut, HostKeyMismatch, AccessRefused, WrapperMismatch)
+
+
+def told(name: str, what: object) -> str:
+    """`what` happened as a sentence that names the manager host once."""
+    text = str(what)
+    return text if text.startswith(f"Manager host {name}:") else f"Manager host {name}: {text}"
+
+
+@dataclass(frozen=True, slots=True)
+class HostView:
+    """What one manager host answered. None means it did not; the reason stands in `failures`."""
+
+    host: HostVerbs
+    registered: GUID  # the port its OpenSM is registered with
+    identity: Identity | None = None
+    sm: SMState | None = None
+    file: bytes | None = field(default=None, repr=False)
+    failures: tuple[RemoteError, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The manager host's name."""
+        return self.host.name
+
+    @property
+    def role(self) -> str:
+        """The state of its SM as sminfo prints it, or "" when it did not answer."""
+        return self.sm.state if self.sm is not None else ""
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of its partition file, or "" when the file was not read."""
+        return hashlib.sha256(self.file).hexdigest() if self.file is not None else ""
+
+    @property
+    def failure(self) -> str:
+        """The first thing that went wrong there as a sentence, or ""."""
+        return told(self.name, self.failures[0]) if self.failures else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """All manager hosts of one subnet as they were seen at one moment."""
+
+    views: tuple[HostView, ...]
+
+    @property
+    def masters(self) -> tuple[HostView, ...]:
+        """Every registered host whose SM says it is master."""
+        return tuple(view for view in self.views if view.role == "MASTER")
+
+    @property
+    def master(self) -> HostView | None:
+        """The one registered master; None when there is none, or more than one."""
+        return self.masters[0] if len(self.masters) == 1 else None
+
+    @property
+    def others(self) -> tuple[HostView, ...]:
+        """Every host but the master."""
+        master = self.master
+        return tuple(view for view in self.views if view is not master)
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """What went wrong, one sentence a host."""
+        return tuple(view.failure for view in self.views if view.failures)
+
+
+class ManagerHosts:
+    """The manager hosts of one subnet as a rollout uses them: all asked at the same time, in threads."""
+
+    def __init__(self, hosts: Sequence[HostVerbs], *, registered: Mapping[str, GUID], threads: Executor) -> None:
+        self.hosts = {host.name: host for host in hosts}
+        self.registered = {name: registered[name] for name in self.hosts}
+        self.asked = threads.map
+        self.seen: Look | None = None  # the last look of this run, as long as nothing was placed since
+
+    def look(self) -> Look:
+        """Ask each host who it is, which state its SM has, and what its file holds."""
+        self.seen = Look(views=tuple(self.asked(self._view, self.hosts.values())))
+        return self.seen
+
+    def after_reading(self) -> Look:
+        """Ask each host which state its SM has and what its file holds, and nothing more: the end of a read-back."""
+        return Look(views=tuple(self.asked(self._end_view, self.hosts.values())))
+
+    def each(self, names: Iterable[str], call: Callable[[HostVerbs], object]) -> dict[str, RemoteError]:
+        """Call every named host at the same time; return who failed and how."""
+        names = list(names)
+
+        def one(name: str) -> RemoteError | None:
+            try:
+                call(self.hosts[name])
+            except RemoteError as error:
+                return error
+            return None
+
+        outcomes = zip(names, self.asked(one, names), strict=True)
+        return {name: error for name, error in outcomes if error is not None}
+
+    def _view(self, host: HostVerbs) -> HostView:
+        identity: Identity | None = None
+        try:
+            identity = host.identify()
+        except NOBODY_TO_ASK as error:
+            return HostView(host, self.registered[host.name], failures=(error,))
+        except RemoteError as error:
+            rest = self._end_view(host)
+            return HostView(host, rest.registered, None, rest.sm, rest.file, (error, *rest.failures))
+        rest = self._end_view(host)
+        return HostView(host, rest.registered, identity, rest.sm, rest.file, rest.failures)
+
+    def _end_view(self, host: HostVerbs) -> HostView:
+        failures: list[RemoteError] = []
+        sm: SMState | None = None
+        file: bytes | None = None
+        try:
+            sm = host.sm_state()
+        except NOBODY_TO_ASK as error:
+            return HostView(host, self.registered[host.name], failures=(error,))
+        except RemoteError as error:
+            failures.append(error)
+        try:
+            file = host.read()
+        except RemoteError as error:
+            failures.append(error)
+        return HostView(host, self.registered[host.name], None, sm, file, tuple(failures))

@@ -1,0 +1,103 @@
+"""The way back: the parent's bytes on every manager host, the master first, read back as carefully as the way forth.
+
+It ends as RESTORED, or as STUCK with a sentence that says exactly what a person must do. Placing and reading may be
+run again at any time; whoever is not reachable is tried again a few times.
+"""
+
+from typing import Any, Final
+
+from deploy import evidence
+from deploy.look import Look, ManagerHosts, told
+from deploy.models import Rollout
+from deploy.proof import Judgement, Unseen, Verdict
+from deploy.readiness import foreign_master, no_master
+from deploy.story import Story
+from deploy.terms import Terms
+from remote.errors import RemoteError
+
+State = Rollout.State
+TRIES: Final = 6  # with the pauses between them about four minutes: longer than a takeover with OpenSM's defaults
+
+
+def put_parent_back(story: Story, managers: ManagerHosts, terms: Terms) -> None:
+    """Restore the parent, or be put off, or say what a person must do."""
+    parent = story.rollout.parent
+    look = managers.look()
+    trouble = _place_everywhere(story, managers, look)
+    try:
+        if look.master is None:
+            raise Unseen(foreign_master(look, place=terms.place) or no_master(look))
+        mark = look.master.host.reload()
+        story.keep(mark={"host": look.master.name, **mark.to_json()})
+        if trouble:
+            raise Unseen(trouble)
+        judgement = terms.read_and_judge(managers, mark=story.rollout.mark or {}, now=story.clock(), revision=parent)
+    except (Unseen, RemoteError) as error:
+        _try_later(story, trouble or str(error))
+        return
+    _conclude(story, judgement, terms)
+
+
+def _place_everywhere(story: Story, managers: ManagerHosts, look: Look) -> str:
+    """Place the parent on whichever host can be reached; return what went wrong, or ""."""
+    parent, generation = story.rollout.parent, story.rollout.generation or 0
+    order = [view.name for view in (*look.masters, *look.others) if view.identity is not None]
+    silent = [view.failure for view in look.views if view.identity is None]
+    failures = managers.each(order, lambda host: host.stage(bytes(parent.data), digest=parent.digest))
+    for name in order:
+        if name not in failures:
+            try:
+                managers.hosts[name].place(digest=parent.digest, generation=generation)
+            except RemoteError as error:
+                failures[name] = error
+    return " ".join([*silent, *(told(name, error) for name, error in failures.items())])
+
+
+def _conclude(story: Story, judgement: Judgement, terms: Terms) -> None:
+    """Write down whether the fabric is back where it was."""
+    rollout, parent = story.rollout, story.rollout.parent
+    unlike = [view.name for view in judgement.reading.hosts.views if view.digest != parent.digest]
+    kept = evidence.kept(judgement, known=terms.accepted, registered=terms.registered.values())
+    found: dict[str, Any] = {**terms.found(judgement), "evidence": kept}
+    match judgement.verdict:
+        case Verdict.PROVEN | Verdict.OWED | Verdict.OPEN if not unlike:
+            note = f" Still open: {judgement.cause}" if judgement.cause else ""
+            text = f"The files of {parent} are back on every manager host, and the fabric holds them again.{note}"
+            story.advance(State.RESTORED, text, cause=f"{rollout.contrary} {text}", **found)
+        case Verdict.CONTRARY:
+            _need_person(story, f"{_back(story)} Still: {judgement.cause} {_BY_HAND}", **found)
+        case Verdict.FOREIGN_SM:
+            _need_person(story, f"{_back(story)} {judgement.cause} {_RELEASE}", **found)
+        case _:
+            names = " and ".join(unlike)
+            cause = judgement.cause or f"The partition file on {names} is not {parent}."
+            _try_later(story, cause, outcomes=terms.found(judgement)["outcomes"])
+
+
+def _try_later(story: Story, cause: str, **fields: Any) -> None:
+    rollout = story.rollout
+    if rollout.tries + 1 < TRIES:
+        story.put_off(f"{rollout.contrary} Not restored yet: {cause}", **fields)
+        return
+    _need_person(
+        story,
+        f"{rollout.contrary} Putting {rollout.parent} back failed {TRIES} times: {cause} Put the file of "
+        f"{rollout.parent} (SHA-256 {rollout.parent.digest[:12]}…) on each manager host, make the master reload it, "
+        f"and look at the fabric. {_RELEASE}",
+        **fields,
+    )
+
+
+def _need_person(story: Story, cause: str, **fields: Any) -> None:
+    story.advance(State.STUCK, f"A person is needed. {cause}", cause=cause, **fields)
+
+
+def _back(story: Story) -> str:
+    return f"{story.rollout.contrary} The files of {story.rollout.parent} are back on every manager host."
+
+
+_RELEASE: Final = "Then let go of this rollout with a reason."
+_BY_HAND: Final = (
+    "OpenSM does not mend a table that was changed behind its back: take that port's link down and up (or restart its "
+    "server), take a new look, and see that the port holds what it should. Then let go of this rollout with a reason."
+)

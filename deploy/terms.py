@@ -1,0 +1,165 @@
+"""What a rollout was told before it began, as values: the two tables, the tables before, and who is registered.
+
+Read once when a worker takes a rollout up; the expensive part is worked out in a thread while the hosts are busy.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import Any, Self
+
+from django.conf import settings
+
+from deploy import evidence, tables
+from deploy.look import HostView, ManagerHosts
+from deploy.models import Revision, Rollout
+from deploy.proof import Expectation, Judgement, Unseen, expect, expect_back, judge, read_behind_barrier
+from deploy.story import READ_TIMEOUT_S
+from inventory.models import ManagerHost
+from remote.manager_host import ReloadMark
+from subnet.census import where
+from subnet.guid import GUID
+from subnet.observed import ObservedFabric
+from subnet.partitions_conf import ParsedFile, parse_strict
+from subnet.table import PartitionTable
+
+
+@dataclass
+class Terms:
+    """The terms of one rollout. `accepted` are the digests that a host's file may have when it begins."""
+
+    rollout: Rollout
+    registered: Mapping[str, GUID]  # manager host → the port of its SM
+    accepted: Mapping[str, int]  # digest → revision number
+    known: Mapping[str, int]  # the same of every revision
+    left_over: tuple[Revision, ...]  # revisions that a person let go of while they stood on the hosts
+    threads: Executor = field(repr=False)
+    strict: Future[ParsedFile] = field(repr=False)  # the revision's bytes, read by the strict parser
+
+    @classmethod
+    def of(cls, rollout: Rollout, *, threads: Executor) -> Self:
+        """Read the terms of `rollout`: three queries."""
+        hosts = ManagerHost.objects.filter(subnet=rollout.subnet_id).values_list("name", "port_guid")
+        known = Revision.objects.filter(subnet=rollout.subnet_id).values_list("digest", "number")
+        stuck = Rollout.objects.filter(parent=rollout.parent_id, state=Rollout.State.STUCK, released_at__isnull=False)
+        left_over = tuple(
+            Revision.objects.filter(pk__in=stuck.values("revision")).exclude(pk=rollout.revision_id).order_by("number")
+        )
+        revisions = (rollout.parent, rollout.revision, *left_over)
+        return cls(
+            rollout=rollout,
+            registered={name: GUID(guid) for name, guid in hosts},
+            accepted={revision.digest: revision.number for revision in revisions},
+            known=dict(known),
+            left_over=left_over,
+            threads=threads,
+            strict=threads.submit(parse_strict, bytes(rollout.revision.data)),
+        )
+
+    @cached_property
+    def data(self) -> bytes:
+        """The bytes to place. The strict parser has read them once more, for OpenSM would refuse nothing."""
+        self.strict.result()
+        return bytes(self.rollout.revision.data)
+
+    @cached_property
+    def sm_ports(self) -> frozenset[GUID]:
+        """The ports that the revision makes full members of Default."""
+        return frozenset(GUID(text) for text in self.rollout.revision.table["sm_ports"])
+
+    def place(self, guid: str) -> str:
+        """Where a port was plugged when the tables were read before, as the end of a sentence."""
+        return where(tables.fabric(self.rollout.before).ports.get(GUID(guid)))
+
+    def foreign_in_before(self) -> str:
+        """The sentence for an SM that the tables before show and that is no manager host's; "" when there is none."""
+        for row in self.rollout.before.census:
+            if GUID(row["guid"]) not in self.registered.values():
+                at = f" at leaf {row['leaf']} port {row['leaf_port']}" if row["leaf"] else ""
+                return (
+                    f"Port {row['guid']}{at} runs a subnet manager ({row['state']}, priority {row['priority']}) that "
+                    "is not registered. Stop OpenSM on that host or take its port down at the leaf switch, take a new "
+                    "look, then start the rollout again."
+                )
+        return ""
+
+    def is_marked(self, mark: Mapping[str, Any] | None, master: HostView) -> bool:
+        """Whether `mark` was taken from the very process that is the master's now."""
+        process = master.identity.process if master.identity is not None else None
+        return (
+            bool(mark)
+            and process is not None
+            and mark is not None
+            and (mark["host"], mark["pid"], mark["started"]) == (master.name, process.pid, process.started)
+        )
+
+    def read_and_judge(
+        self, managers: ManagerHosts, *, mark: Mapping[str, Any], now: datetime, revision: Revision
+    ) -> Judgement:
+        """Read the fabric behind the barrier of `mark` and judge it by `revision`, the rollout's or its parent.
+
+        Raises Unseen.
+        """
+        expectation = self._expectation(revision)
+        self.strict.result()
+        host = managers.hosts.get(mark.get("host", ""))
+        if host is None:
+            raise Unseen(f"Manager host {mark.get('host')} is registered no more. The present master is read next.")
+        reading = read_behind_barrier(
+            managers,
+            master=host,
+            mark=ReloadMark.from_json(dict(mark)),
+            now=now,
+            smps_per_s=settings.READ_SMPS_PER_S,
+            deadline_s=settings.PROOF_DEADLINE_S,
+            timeout_s=READ_TIMEOUT_S,
+        )
+        return judge(
+            reading,
+            expectation.result(),
+            digest=revision.digest,
+            number=revision.number,
+            master=host.name,
+            registered=self.registered,
+        )
+
+    def found(self, judgement: Judgement) -> dict[str, Any]:
+        """The evidence of a judgement as columns of the rollout and of its hosts' outcomes."""
+        evidence_json = evidence.read_back(
+            judgement, registered=self.registered.values(), before_at=self.rollout.before.read_at
+        )
+        return {"read_back": evidence_json, "outcomes": evidence.outcomes(judgement.reading.hosts)}
+
+    def _expectation(self, revision: Revision) -> Future[Expectation]:
+        """Work out in a thread what to find, while the barrier waits."""
+        rollout, before = self.rollout, self.rollout.before
+        forward = revision.pk == rollout.revision_id
+        others = (rollout.parent if forward else rollout.revision, *self.left_over)
+        return self.threads.submit(
+            _work_out,
+            # A digest read back from a host stands for a file that parses: the revision's was read by `strict`.
+            data=None if forward else bytes(revision.data),
+            wanted=revision.table,
+            others=[other.table for other in others],
+            before=lambda: tables.fabric(before),
+            forward=forward,
+        )
+
+
+def _work_out(
+    *,
+    data: bytes | None,
+    wanted: Mapping[str, Any],
+    others: Sequence[Mapping[str, Any]],
+    before: Callable[[], ObservedFabric],
+    forward: bool,
+) -> Expectation:
+    if data is not None:
+        parse_strict(data)
+    table = PartitionTable.from_json(wanted)
+    tables_between = [PartitionTable.from_json(other) for other in others]
+    if forward:
+        return expect(start=tables_between, wanted=table, before=before())
+    return expect_back(passing=tables_between, wanted=table, before=before())

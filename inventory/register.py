@@ -1,0 +1,201 @@
+"""The registration door: servers enrol and report here, from the management networks only.
+
+What is refused changes nothing, answers with a sentence, and is one audit event per source and minute at most, so that
+nobody can drown the trail.
+"""
+
+import logging
+from collections.abc import Callable
+from functools import wraps
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from typing import Final
+
+from django.conf import settings
+from django.core.cache import cache
+from django.http import HttpRequest, JsonResponse
+from django.utils import timezone
+from django.views.decorators.csrf import csrf_exempt
+
+from audit.actions import Action
+from audit.once import first_in_a_minute
+from audit.record import record
+from audit.values import Actor, Subject
+from inventory.body_limit import MOST_BYTES, TOO_LARGE
+from inventory.errors import CredentialRefused, EnrolmentRefused, HostnameTaken, InvalidReport
+from inventory.models import Server
+from inventory.operations import enrol_server, register_report
+from inventory.operations.enrolment import server_of_credential
+from inventory.races import settle
+from inventory.report import parse_enrolment, parse_json, parse_report
+from inventory.subjects import server_actor, server_subject
+
+REPORTS_A_MINUTE: Final = 12  # by one server; a boot and a few retries, not a way to fill the trail
+REFUSALS_A_MINUTE: Final = 60  # to one source that shows no valid credential, before it is told to wait
+
+log = logging.getLogger(__name__)
+
+type View = Callable[[HttpRequest], JsonResponse]
+
+
+class Refusal(Exception):
+    """An answer that changes nothing: a status, one word for machines and a sentence for people."""
+
+    def __init__(self, status: int, code: str, sentence: str, *, server: Server | None = None) -> None:
+        super().__init__(sentence)
+        self.status, self.code, self.sentence, self.server = status, code, sentence, server
+
+
+def _door(action: Action) -> Callable[[View], View]:
+    """Let only a POST from a management network reach the view; turn its refusals into answers and events."""
+
+    def guard(view: View) -> View:
+        @csrf_exempt  # no cookie is read here: a request shows its own secret
+        @wraps(view)
+        def guarded(request: HttpRequest) -> JsonResponse:
+            source = source_of(request)
+            try:
+                if not _is_management(source):
+                    raise Refusal(403, "not_a_management_network", "This door answers to the management network only.")
+                if request.method != "POST":
+                    raise Refusal(405, "post_only", "Only POST is answered here.")
+                return view(request)
+            except Refusal as refusal:
+                return _refused(refusal, action, source)
+
+        return guarded
+
+    return guard
+
+
+@_door(Action.ENROLMENT_REFUSED)
+def enrol(request: HttpRequest) -> JsonResponse:
+    """Enrol the server that shows an enrolment token as its bearer token; 201, now or earlier."""
+    body = _body(request)
+    token = _bearer(request)
+    try:
+        wanted = parse_enrolment(parse_json(body))
+        server = enrol_server(
+            token=token,
+            hostname=wanted.hostname,
+            boot_id=wanted.boot_id,
+            credential_digest=wanted.credential_digest,
+        )
+    except InvalidReport as error:
+        raise Refusal(400, "malformed", str(error)) from error
+    except EnrolmentRefused as error:
+        raise _throttled(request, Refusal(401, "token_refused", str(error))) from error
+    except HostnameTaken as error:
+        raise Refusal(409, "hostname_taken", str(error)) from error
+    return JsonResponse({"server": server.public_id, "hostname": server.hostname}, status=201)
+
+
+@_door(Action.SERVER_REPORT_REFUSED)
+def reports(request: HttpRequest) -> JsonResponse:
+    """Register what the server says that shows its credential as its bearer token; 200 and an outcome per port."""
+    body = _body(request)
+    try:
+        server = server_of_credential(credential=_bearer(request))
+    except CredentialRefused as error:
+        raise _throttled(request, Refusal(401, "credential_refused", str(error))) from error
+    if _count(f"register:reports:{server.pk}") > REPORTS_A_MINUTE:
+        sentence = f"More than {REPORTS_A_MINUTE} reports within a minute. Report again in a minute."
+        raise Refusal(429, "too_many_reports", sentence, server=server)
+    try:
+        report = parse_report(parse_json(body))
+    except InvalidReport as error:
+        raise Refusal(400, "malformed", str(error), server=server) from error
+    return JsonResponse(register_report(server=server, report=report).to_json())
+
+
+def source_of(request: HttpRequest) -> IPv4Address | IPv6Address | None:
+    """The address at the other end of the connection; None for a Unix socket. No header is believed."""
+    try:
+        address = ip_address(request.META.get("REMOTE_ADDR", "").partition("%")[0])
+    except ValueError:
+        return None
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        return address.ipv4_mapped
+    return address
+
+
+def _is_management(source: IPv4Address | IPv6Address | None) -> bool:
+    if source is None:
+        return False
+    networks = [ip_network(text, strict=False) for text in settings.MANAGEMENT_NETWORKS]
+    return any(source.version == network.version and source in network for network in networks)
+
+
+def _body(request: HttpRequest) -> bytes:
+    """The body, of which never more than 1 MiB is held; raise Refusal for a larger one or another type."""
+    stated = request.META.get("CONTENT_LENGTH") or "0"
+    is_larger = getattr(request, "scope", {}).get(TOO_LARGE, False)  # found by inventory.body_limit
+    if is_larger or not stated.isascii() or not stated.isdecimal() or len(stated) > 15 or int(stated) > MOST_BYTES:
+        raise Refusal(413, "too_large", f"A body has at most {MOST_BYTES} bytes.")
+    if request.content_type != "application/json":
+        raise Refusal(415, "not_json", "Send application/json.")
+    body = request.read(MOST_BYTES + 1)
+    if len(body) > MOST_BYTES:
+        raise Refusal(413, "too_large", f"A body has at most {MOST_BYTES} bytes.")
+    return body
+
+
+def _bearer(request: HttpRequest) -> str:
+    """The secret in `Authorization: Bearer …`, or the empty text, which nobody's is."""
+    scheme, _, secret = request.headers.get("Authorization", "").partition(" ")
+    return secret.strip()[:200] if scheme.lower() == "bearer" else ""
+
+
+def _throttled(request: HttpRequest, refusal: Refusal) -> Refusal:
+    """`refusal`, or the request to wait when its source has been refused too often within a minute.
+
+    Only requests without a valid secret are counted, so a server behind the same address can still report.
+    """
+    if _count(f"register:refusals:{_bucket(source_of(request))}") <= REFUSALS_A_MINUTE:
+        return refusal
+    return Refusal(429, "too_many_refusals", "Refused too often. Try again in a minute with a valid secret.")
+
+
+def _count(key: str) -> int:
+    """How often `key` was counted within this minute, this time included.
+
+    Without a working cache nothing is counted: servers that cannot register are worse than ones that do so too often.
+    """
+    key = f"{key}:{int(timezone.now().timestamp()) // 60}"
+    try:
+        cache.add(key, 0, timeout=120)
+        return cache.incr(key)
+    except Exception:
+        log.exception("the cache does not answer; nothing is throttled")
+        return 1
+
+
+def _bucket(source: IPv4Address | IPv6Address | None) -> str:
+    """What counts as one source: an IPv4 address, or an IPv6 /64, of which a host can use every address."""
+    if isinstance(source, IPv6Address):
+        return str(ip_network((source, 64), strict=False))
+    return "unix" if source is None else str(source)
+
+
+def _refused(refusal: Refusal, action: Action, source: IPv4Address | IPv6Address | None) -> JsonResponse:
+    """The answer to a refused request; logged always, recorded once per source and minute."""
+    bucket = _bucket(source)
+    who = refusal.server.hostname if refusal.server is not None else bucket
+    log.warning("%s: %s %s: %s", action.value, who, refusal.status, refusal.sentence)
+    if first_in_a_minute(action=action, source=bucket):
+        _record(refusal, action, bucket)
+    answer = JsonResponse({"error": refusal.code, "sentence": refusal.sentence}, status=refusal.status)
+    if refusal.status == 401:
+        answer["WWW-Authenticate"] = "Bearer"
+    if refusal.status == 405:
+        answer["Allow"] = "POST"
+    if refusal.status == 429:
+        answer["Retry-After"] = "60"
+    return answer
+
+
+def _record(refusal: Refusal, action: Action, bucket: str) -> None:
+    server = refusal.server
+    actor = Actor.anonymous(bucket) if server is None else server_actor(server)
+    subject = Subject(kind="address", key=bucket, label=bucket) if server is None else server_subject(server)
+    after = {"status": refusal.status, "error": refusal.code, "source": bucket}
+    settle(lambda: record(action=action, actor=actor, subject=subject, after=after, reason=refusal.sentence))

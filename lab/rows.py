@@ -1,0 +1,57 @@
+"""What FabricUI's database must know of a lab before anything can be rolled out there. Needs Django to be set up."""
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from lab.site import Site
+
+if TYPE_CHECKING:
+    from audit.values import Actor
+    from inventory.models import Subnet
+
+QUALIFICATION = {
+    "site": "lab",
+    "opensm": "3.3.23",
+    "note": "Made by the lab for itself. A simulated fabric; it says nothing about a real one.",
+}
+
+
+def lab_actor() -> "Actor":
+    """Who made the rows that no person made."""
+    from audit.values import Actor, ActorKind
+
+    return Actor(kind=ActorKind.SYSTEM, key="lab", name="the lab")
+
+
+def enrol_site(site: Site) -> tuple["Subnet", str]:
+    """Write subnet (in write mode), manager hosts and first revision; return the subnet and an enrolment token.
+
+    The first revision is the file that both manager hosts began with.
+    """
+    from deploy import operations as deploy
+    from inventory import operations as inventory
+    from inventory.models import Subnet
+    from subnet.table import PartitionTable
+
+    lab = lab_actor()
+    subnet = inventory.create_subnet(name="lab", actor=lab)
+    inventory.set_mode(subnet=subnet, mode=Subnet.Mode.WRITE, actor=lab, qualification=QUALIFICATION)
+    for manager in site.managers:
+        inventory.enrol_manager_host(
+            subnet=subnet,
+            name=manager.name,
+            address=manager.address,
+            ssh_port=manager.ssh_port,
+            ssh_user=manager.user,
+            host_key=manager.host_key,
+            port_guid=manager.port_guid,
+            wrapper_digest=manager.wrapper_digest,
+            reader_digest=manager.reader_digest,
+            actor=lab,
+        )
+    table = PartitionTable(sm_ports=tuple(manager.port_guid for manager in site.managers))
+    deploy.record_first_revision(subnet=subnet, table=table, actor=lab)
+    token = inventory.create_enrolment_token(
+        subnet=subnet, name="lab rack", uses=len(site.fabric.servers), lifetime=timedelta(hours=12), actor=lab
+    )
+    return subnet, token

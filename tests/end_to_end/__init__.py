@@ -1,0 +1,1 @@
+"""One move, and the named failures, on the lab's real OpenSM pair."""

@@ -1,0 +1,178 @@
+"""A small lab for the whole folder, rows of it for each test, and the two ways to roll out: alone and by the worker."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from lab import breaking
+from lab.layout import python_environment
+from lab.managers import first_partitions
+from lab.rows import enrol_site
+from lab.servers import AGENT, sysfs_root, write_tree
+from lab.site import Site
+
+
+@pytest.fixture(scope="session")
+def site() -> Iterator[Site]:
+    with Site.up(servers=6, hcas=2, owned=True) as site:
+        yield site
+
+
+def until(is_so: Callable[[], bool], what: str, within_s: float = 30) -> None:
+    """Wait until it is so, or fail saying what is not."""
+    deadline = time.monotonic() + within_s
+    while not is_so():
+        if time.monotonic() > deadline:
+            pytest.fail(f"within {within_s:.0f} s it did not become so: {what}")
+        time.sleep(0.05)
+
+
+def as_new(site: Site) -> None:
+    """Bring both manager hosts back to the first file and no memory of former generations, roles as at the start."""
+    first = first_partitions(site.fabric.managers)
+    for manager in site.managers:
+        for path in manager.partitions_file.parent.glob(f"{manager.partitions_file.name}*"):
+            if path != manager.partitions_file:
+                path.unlink()
+        manager.partitions_file.write_bytes(first)
+    site.wait_for_roles()
+    # New SM processes: what the old ones remembered of indexes goes, as after a restart of both hosts.
+    for manager in site.managers:
+        breaking.restart_opensm(site, manager.name)
+    site.wait_for_master(site.managers[0].name)
+    site.wait_for_roles()
+    wait_for_quiet(site)
+
+
+def wait_for_quiet(site: Site) -> None:
+    """Wait until no sweep has rewritten the master's list for a second."""
+    listing = site.managers[0].list_file
+    quiet_since, seen = time.monotonic(), -1
+    deadline = time.monotonic() + 30
+    while time.monotonic() - quiet_since < 1.0:
+        if time.monotonic() > deadline:
+            pytest.fail("the master sweeps without end")
+        time.sleep(0.05)
+        now = listing.stat().st_mtime_ns if listing.exists() else 0
+        if now != seen or now == 0:
+            quiet_since, seen = time.monotonic(), now
+
+
+@dataclass
+class Desk:
+    """What an operator works with: rows of the lab, and a person."""
+
+    site: Site
+    subnet: object
+    olga: object
+    training: object
+    inference: object
+    servers: list
+
+    def observe(self):
+        """Look at the managers and the fabric now; return the observation, done or failed."""
+        from deploy import hosts, observe, operations
+
+        observation = operations.request_observation(subnet=self.subnet, why="plan")
+        observe.observe(observation=observation, hosts=hosts.connect(self.subnet))
+        observation.refresh_from_db()
+        return observation
+
+    def start(self, reason="test"):
+        """Observe, draw the plan and press the button; the rollout is queued."""
+        from partitions import operations
+        from partitions.selection import Selection
+
+        observation = self.observe()
+        assert observation.state == "DONE", observation.failure
+        drawn = operations.draw_up_plan(subnet=self.subnet, selection=Selection.mine(), user=self.olga)
+        return operations.roll_out(
+            subnet=self.subnet, selection=Selection.mine(), actor=self.olga, plan_digest=drawn.digest,
+            observation=observation, reason=reason,
+        )  # fmt: skip
+
+    def run(self, rollout):
+        """Do the worker's part and bring the board up to date."""
+        from deploy import hosts
+        from deploy import rollout as rollouts
+        from partitions import mirror
+
+        rollouts.run(rollout=rollout, hosts=hosts.connect(self.subnet))
+        rollout.refresh_from_db()
+        mirror.catch_up(self.subnet)
+        return rollout
+
+    def stage(self, server, source, target):
+        from partitions import operations
+
+        return operations.stage_move(server=server, source=source, target=target, actor=self.olga)
+
+    def furnish(self):
+        """Put two servers into training and prove it."""
+        for server in self.servers[:2]:
+            self.stage(server, None, self.training)
+        rollout = self.run(self.start())
+        assert rollout.state == "PROVEN", rollout.cause
+        return rollout
+
+
+@pytest.fixture
+def desk(site, transactional_db, settings, olga) -> Iterator[Desk]:
+    as_new(site)
+    settings.MANAGER_KEY_FILE = str(site.manager_key)
+    settings.REGISTRATION_TRUST = "enrolled"
+    yield _desk(site, olga)
+    _mend(site)
+
+
+def _desk(site: Site, olga) -> Desk:
+    from partitions import operations as partitions
+    from people import operations as people
+    from people.actor import actor_of
+
+    subnet, token = enrol_site(site)
+    servers = register_servers(site, token)
+    actor = actor_of(olga)
+    acme = people.create_tenant(name="Acme Robotics", slug="acme-robotics", actor=actor)
+    made = [
+        partitions.create_partition(subnet=subnet, tenant=acme, name=name, actor=actor)
+        for name in ("training", "inference")
+    ]
+    return Desk(site, subnet, olga, *made, servers)
+
+
+def register_servers(site: Site, token: str) -> list:
+    """Register every server by what the real agent reads from its tree (the door itself has tests of its own)."""
+    from inventory.operations import digest_of, enrol_server, register_report
+    from inventory.report import parse_report
+
+    reading = site.read_ports([guid for box in site.fabric.servers for guid in box.port_guids])
+    servers = []
+    for box in site.fabric.servers:
+        root = sysfs_root(site, box)
+        write_tree(root, box, reading)
+        said = subprocess.run(
+            [sys.executable, AGENT, "--dry-run", "--sysfs-root", str(root), "--hostname", box.hostname],
+            check=True, capture_output=True, text=True, env=python_environment(),
+        )  # fmt: skip
+        server = enrol_server(token=token, hostname=box.hostname, credential_digest=digest_of(box.hostname))
+        register_report(server=server, report=parse_report(json.loads(said.stdout)))
+        servers.append(server)
+    return servers
+
+
+def _mend(site: Site) -> None:
+    """Undo whatever a test has broken; each step does nothing where nothing is broken."""
+    breaking.end_rogue(site)
+    for manager in site.managers:
+        if manager.opensm is not None:
+            os.kill(manager.opensm_pid, signal.SIGCONT)
+        breaking.mend_disk(site, manager.name)
+        breaking.restore_host_key(site, manager.name)

@@ -1,0 +1,182 @@
+"""Each way a real site breaks ends in a named state, with the cause on the page and nothing half done."""
+
+import threading
+
+import pytest
+from django.urls import reverse
+
+from lab import breaking
+from remote.manager_host import ManagerHost, Settled
+from tests.end_to_end.conftest import until, wait_for_quiet
+
+pytestmark = pytest.mark.contract
+
+
+@pytest.fixture
+def staged(desk):
+    """A desk with one move staged and nothing rolled out yet."""
+    desk.furnish()
+    desk.stage(desk.servers[0], desk.training, desk.inference)
+    return desk
+
+
+@pytest.fixture
+def page(client, staged):
+    """What the rollout page says, for an operator."""
+    client.force_login(staged.olga)
+
+    def read(rollout):
+        response = client.get(reverse("console:rollout", args=[rollout.public_id]))
+        assert response.status_code == 200
+        return response.content.decode()
+
+    return read
+
+
+def files(site):
+    return [manager.partitions_file.read_bytes() for manager in site.managers]
+
+
+def test_a_standby_that_cannot_be_staged_stops_before_anything_is_placed(staged, page):
+    rollout = staged.start()
+    before = files(staged.site)
+    standby = staged.site.managers[1].name
+    breaking.make_disk_read_only(staged.site, standby)
+    try:
+        staged.run(rollout)
+    finally:
+        breaking.mend_disk(staged.site, standby)
+    assert rollout.state == "REFUSED"
+    assert standby in rollout.cause
+    assert files(staged.site) == before
+    assert standby in page(rollout)
+    assert not rollout.outcomes.exclude(placed_at=None).exists()
+
+
+def test_a_full_disk_on_the_standby_is_named(staged):
+    rollout = staged.start()
+    before = files(staged.site)
+    standby = staged.site.managers[1].name
+    breaking.fill_disk(staged.site, standby)
+    try:
+        staged.run(rollout)
+    finally:
+        breaking.mend_disk(staged.site, standby)
+    assert rollout.state == "REFUSED"
+    assert standby in rollout.cause
+    assert files(staged.site) == before
+
+
+def test_an_unreachable_standby_is_named(staged, page):
+    rollout = staged.start()
+    before = files(staged.site)
+    standby = staged.site.managers[1].name
+    breaking.end_sshd(staged.site, standby)
+    try:
+        staged.run(rollout)
+    finally:
+        breaking.start_sshd(staged.site, standby)
+    assert rollout.state == "REFUSED"
+    assert standby in page(rollout)
+    assert files(staged.site) == before
+
+
+def test_crlf_placed_by_hand_on_the_master_is_found_before_anything_is_placed(staged, page):
+    rollout = staged.start()
+    master = staged.site.managers[0].name
+    breaking.replace_file(staged.site, master, "crlf")
+    before = files(staged.site)
+    staged.run(rollout)
+    assert rollout.state == "REFUSED"
+    assert master in rollout.cause
+    assert files(staged.site) == before
+    assert master in page(rollout)
+
+
+def test_a_wrong_host_key_is_named(staged, page):
+    rollout = staged.start()
+    before = files(staged.site)
+    master = staged.site.managers[0].name
+    breaking.change_host_key(staged.site, master)
+    try:
+        staged.run(rollout)
+    finally:
+        breaking.restore_host_key(staged.site, master)
+    assert rollout.state == "REFUSED"
+    assert master in rollout.cause
+    assert "host key" in rollout.cause
+    assert files(staged.site) == before
+    assert "host key" in page(rollout)
+
+
+def test_an_opensm_with_another_partition_file_is_named(staged, page):
+    rollout = staged.start()
+    master = staged.site.managers[0]
+    other = master.partitions_file.with_name("other.conf")
+    other.write_bytes(master.partitions_file.read_bytes())
+    breaking.restart_opensm(staged.site, master.name, partitions=other)
+    staged.site.wait_for_roles()
+    before = files(staged.site)
+    staged.run(rollout)
+    assert rollout.state == "REFUSED"
+    assert master.name in rollout.cause
+    assert str(other) in rollout.cause
+    assert files(staged.site) == before
+    assert "other.conf" in page(rollout)
+
+
+def test_no_opensm_on_the_standby_is_named(staged):
+    rollout = staged.start()
+    standby = staged.site.managers[1].name
+    breaking.end_opensm(staged.site, standby)
+    staged.run(rollout)
+    assert rollout.state == "REFUSED"
+    assert standby in rollout.cause
+
+
+def test_a_third_opensm_is_named_with_its_place(staged, page):
+    rollout = staged.start()
+    before = files(staged.site)
+    rogue = breaking.start_rogue(staged.site)
+    until(lambda: staged.site.sms()[rogue]["state"] == "MASTER", "the rogue is master")
+    staged.run(rollout)
+    assert rollout.state in {"REFUSED", "STUCK"}
+    assert rogue in rollout.cause
+    assert files(staged.site) == before
+    assert rogue in page(rollout)
+
+
+class TestAForeignSweep:
+    """The master is busy when the signal comes: for a while the old tables stand. Made sure by stopping its process."""
+
+    @pytest.fixture
+    def late_master(self, staged, monkeypatch):
+        """The master is stopped just before SIGHUP and goes on a second later, as if a long sweep were under way."""
+        master = staged.site.managers[0]
+        reload = ManagerHost.reload
+        timers = []
+
+        def reload_while_busy(host):
+            breaking.freeze_opensm(staged.site, master.name)
+            timers.append(threading.Timer(1.0, breaking.unfreeze_opensm, [staged.site, master.name]))
+            try:
+                return reload(host)
+            finally:
+                timers[-1].start()
+
+        monkeypatch.setattr(ManagerHost, "reload", reload_while_busy)
+        wait_for_quiet(staged.site)
+        yield master
+        for timer in timers:
+            timer.join()
+
+    def test_tables_are_never_read_stale(self, staged, late_master):
+        rollout = staged.run(staged.start())
+        assert rollout.state == "PROVEN", rollout.cause
+
+    def test_without_the_barrier_they_would_be(self, staged, late_master, monkeypatch):
+        monkeypatch.setattr(
+            ManagerHost, "barrier", lambda host, mark, *, timeout_s: Settled(mark.list_mtime_ns, 0, 0.0)
+        )
+        rollout = staged.run(staged.start())
+        assert rollout.state != "PROVEN"

@@ -1,0 +1,1 @@
+"""What should be: staging, plans, the mirror and the board, on rows."""
