@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
+from lab.errors import LabError
 from lab.free_ports import free_port, is_free
 from lab.house import DemoFailed, House
 from lab.once import move_and_prove
@@ -26,6 +27,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--servers", type=int, default=24, help="simulated servers (default 24)")
     parser.add_argument("--hcas", type=int, default=2, help="HCAs a server (default 2)")
     parser.add_argument("--silent", type=int, default=0, metavar="N", help="stop the agents of N servers")
+    parser.add_argument(
+        "--dir", type=Path, default=Path(".fabricui/demo"), help="where its data lie (default .fabricui/demo)"
+    )
     parser.add_argument(
         "--port", type=int, default=8000, help="port of the web door (default 8000; a free one if taken)"
     )
@@ -50,7 +54,7 @@ def main(argv: list[str]) -> int:
     except KeyboardInterrupt:
         print("\nStopped; nothing is left running.", file=sys.stderr)
         return 130
-    except DemoFailed as error:
+    except (DemoFailed, LabError) as error:
         print(f"The demo failed: {error}", file=sys.stderr)
         return 1
 
