@@ -36,7 +36,8 @@ def main(argv: list[str]) -> int:
     once.add_argument("--out", type=Path, help="folder that keeps the tables before and after (default: a new one)")
     once.add_argument("--spoil-port", metavar="GUID", help="write a foreign P_Key to this port behind our back")
     arguments = parser.parse_args(argv)
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in (signal.SIGTERM, signal.SIGINT):  # a shell that starts it in the background ignores SIGINT
+        signal.signal(number, _interrupt)
     try:
         with running(arguments) as house:
             if arguments.once:
@@ -63,10 +64,10 @@ def running(arguments: argparse.Namespace) -> Iterator[House]:
     if arguments.once:
         folder = Path(tempfile.mkdtemp(prefix="fabricui-once-"))
     else:
-        folder = Path(".fabricui/demo").absolute()
-        Site.remove(folder / "lab")  # what a killed demo has left
-        shutil.rmtree(folder, ignore_errors=True)
+        folder = arguments.dir.absolute()
+        _clear_away(folder)
         folder.mkdir(parents=True)
+        (folder / "this-is-a-demo").touch()
     try:
         _say(f"Simulated fabric: {arguments.servers} servers with {arguments.hcas} HCAs each, two real OpenSM …")
         with Site.up(directory=folder / "lab", servers=arguments.servers, hcas=arguments.hcas) as site:
@@ -85,6 +86,14 @@ def running(arguments: argparse.Namespace) -> Iterator[House]:
     finally:
         if arguments.once:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _clear_away(folder: Path) -> None:
+    """Remove what an earlier demo has left in `folder`; raise DemoFailed when that is no demo's folder."""
+    if folder.exists() and any(folder.iterdir()) and not (folder / "this-is-a-demo").exists():
+        raise DemoFailed(f"{folder} is not empty and not a demo's folder. Name another one with --dir.")
+    Site.remove(folder / "lab")
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _say(text: str) -> None:

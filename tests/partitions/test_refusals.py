@@ -127,6 +127,12 @@ class TestBetweenTenants:
         assert "break-before-make, which this version does not have" in sentence
         assert "Keep srv-001 with Acme" in sentence
 
+    def test_a_current_member_whose_port_lost_its_memory(self, provider, training, berts):
+        server = provider.server(1)
+        provider.settled_move(server, None, training)
+        Port.objects.update(former_tenant=None)
+        refusal("between_tenants", server=server, source=training, target=berts, actor=provider.olga)
+
     def test_a_member_that_is_staged_out(self, provider, training, berts):
         server = provider.server(1)
         provider.settled_move(server, None, training)
