@@ -47,7 +47,7 @@ def kept(judgement: Judgement, *, known: Mapping[str, int], registered: Collecti
     reading = judgement.reading
     return Evidence(
         tables=reading.data,
-        ports=len(reading.fabric.end_ports),
+        fabric=reading.fabric,
         read_at=reading.read_at,
         managers=manager_rows(reading.hosts.views, known=known),
         census=census_rows(reading.fabric, registered=registered),

@@ -89,17 +89,17 @@ class ManagerHosts:
     def __init__(self, hosts: Sequence[HostVerbs], *, registered: Mapping[str, GUID], threads: Executor) -> None:
         self.hosts = {host.name: host for host in hosts}
         self.registered = {name: registered[name] for name in self.hosts}
-        self.threads = threads
+        self.asked = threads.map
         self.seen: Look | None = None  # the last look of this run, as long as nothing was placed since
 
     def look(self) -> Look:
         """Ask each host who it is, which state its SM has, and what its file holds."""
-        self.seen = Look(views=tuple(self.threads.map(self._view, self.hosts.values())))
+        self.seen = Look(views=tuple(self.asked(self._view, self.hosts.values())))
         return self.seen
 
     def after_reading(self) -> Look:
         """Ask each host which state its SM has and what its file holds, and nothing more: the end of a read-back."""
-        return Look(views=tuple(self.threads.map(self._end_view, self.hosts.values())))
+        return Look(views=tuple(self.asked(self._end_view, self.hosts.values())))
 
     def each(self, names: Iterable[str], call: Callable[[HostVerbs], object]) -> dict[str, RemoteError]:
         """Call every named host at the same time; return who failed and how."""
@@ -112,7 +112,7 @@ class ManagerHosts:
                 return error
             return None
 
-        outcomes = zip(names, self.threads.map(one, names), strict=True)
+        outcomes = zip(names, self.asked(one, names), strict=True)
         return {name: error for name, error in outcomes if error is not None}
 
     def _view(self, host: HostVerbs) -> HostView:

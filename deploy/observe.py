@@ -98,14 +98,16 @@ def _keep(
 ) -> None:
     at = observation.read_at or now
     with transaction.atomic():
+        stored = tables.store(data, ports=len(fabric.end_ports))
         kept = Observation.objects.filter(pk=observation.pk, state=State.READING, read_at=observation.read_at).update(
             state=State.DONE,
             finished_at=now,
-            tables=tables.store(data, ports=len(fabric.end_ports)),
+            tables=stored,
             managers=_managers(observation, look),
             census=evidence.census_rows(fabric, registered=set(registered.values())),
         )
     observation.refresh_from_db()
+    tables.remember(stored.digest, fabric)
     if kept:
         record_seen(subnet=observation.subnet, readings=fabric.ports.values(), at=at)
 

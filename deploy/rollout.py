@@ -67,13 +67,16 @@ def _stage(story: Story, managers: ManagerHosts, terms: Terms) -> None:
     """Put the revision beside the partition file of every host, or refuse. Nothing was placed before this."""
     revision = story.rollout.revision
     look = managers.look()
-    cause = terms.foreign_in_before() or unready(
-        look,
-        accepted=terms.accepted,
-        known=terms.known,
-        parent=story.rollout.parent.number,
-        sm_ports=terms.sm_ports,
-        place=terms.place,
+    cause = (
+        unready(
+            look,
+            accepted=terms.accepted,
+            known=terms.known,
+            parent=story.rollout.parent.number,
+            sm_ports=terms.sm_ports,
+            place=terms.place,
+        )
+        or terms.foreign_in_before()
     )
     if not cause:
         cause = _sentences(managers.each(managers.hosts, lambda host: host.stage(terms.data, digest=revision.digest)))

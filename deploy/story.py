@@ -18,7 +18,8 @@ from audit.values import SYSTEM, Subject
 from deploy import tables
 from deploy.errors import ClaimLost
 from deploy.lease import is_gone, new_holder
-from deploy.models import OVER, RUNNING, WAITING, Fence, HostOutcome, Observation, Rollout, RolloutStep, StoredTables
+from deploy.models import OVER, RUNNING, WAITING, Fence, HostOutcome, Observation, Rollout, RolloutStep
+from subnet.observed import ObservedFabric
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +34,7 @@ class Evidence:
     """A reading of the fabric that a transition leaves behind, with what stood on the manager hosts."""
 
     tables: bytes = field(repr=False)
-    ports: int
+    fabric: ObservedFabric = field(repr=False)
     read_at: datetime
     managers: list[dict[str, Any]]
     census: list[dict[str, Any]]
@@ -178,7 +179,8 @@ class Story:
             raise ClaimLost(f"The rollout of {self.rollout.revision} does not hold subnet {self.rollout.subnet}.")
 
     def _keep(self, evidence: Evidence, *, now: datetime) -> Observation:
-        stored: StoredTables = tables.store(evidence.tables, ports=evidence.ports)
+        stored = tables.store(evidence.tables, ports=len(evidence.fabric.end_ports))
+        tables.remember(stored.digest, evidence.fabric)  # they are what the next rollout compares with
         return Observation.objects.create(
             subnet_id=self.rollout.subnet_id,
             state=Observation.State.DONE,

@@ -1,8 +1,8 @@
 """P_Key tables in and out of the database: compressed, stored once by content, parsed once a process."""
 
 import hashlib
+import threading
 import zlib
-from functools import lru_cache
 
 from deploy.models import Observation, StoredTables
 from subnet.observed import ObservedFabric, parse_reading
@@ -29,11 +29,25 @@ def fabric(observation: Observation) -> ObservedFabric:
 
     Raises ValueError when the observation has no tables.
     """
-    if observation.tables is None:
+    stored = observation.tables
+    if stored is None:
         raise ValueError(f"Observation {observation.public_id} holds no tables: it is {observation.state}.")
-    return _parsed(observation.tables.digest, bytes(observation.tables.data))
+    known = _parsed.get(stored.digest)
+    if known is None:
+        known = parse_reading(content(stored))
+        remember(stored.digest, known)
+    return known
 
 
-@lru_cache(maxsize=4)
-def _parsed(digest: str, compressed: bytes) -> ObservedFabric:
-    return parse_reading(zlib.decompress(compressed))
+def remember(digest: str, fabric: ObservedFabric) -> None:
+    """Keep what was parsed already, so that the next one in this process who asks need not wait for it."""
+    with _lock:
+        _parsed.pop(digest, None)
+        _parsed[digest] = fabric
+        while len(_parsed) > MOST_PARSED:
+            del _parsed[next(iter(_parsed))]
+
+
+MOST_PARSED = 4  # 4,000 ports take about 8 MB
+_parsed: dict[str, ObservedFabric] = {}  # by digest, the oldest first
+_lock = threading.Lock()

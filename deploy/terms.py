@@ -103,6 +103,7 @@ class Terms:
         Raises Unseen.
         """
         expectation = self._expectation(revision)
+        self.strict.result()
         host = managers.hosts.get(mark.get("host", ""))
         if host is None:
             raise Unseen(f"Manager host {mark.get('host')} is registered no more. The present master is read next.")
@@ -138,7 +139,8 @@ class Terms:
         others = (rollout.parent if forward else rollout.revision, *self.left_over)
         return self.threads.submit(
             _work_out,
-            data=bytes(revision.data),
+            # A digest read back from a host stands for a file that parses: the revision's was read by `strict`.
+            data=None if forward else bytes(revision.data),
             wanted=revision.table,
             others=[other.table for other in others],
             before=lambda: tables.fabric(before),
@@ -148,13 +150,14 @@ class Terms:
 
 def _work_out(
     *,
-    data: bytes,
+    data: bytes | None,
     wanted: Mapping[str, Any],
     others: Sequence[Mapping[str, Any]],
     before: Callable[[], ObservedFabric],
     forward: bool,
 ) -> Expectation:
-    parse_strict(data)  # a digest read back from a host then stands for a file that parses
+    if data is not None:
+        parse_strict(data)
     table = PartitionTable.from_json(wanted)
     tables_between = [PartitionTable.from_json(other) for other in others]
     if forward:

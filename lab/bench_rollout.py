@@ -105,7 +105,7 @@ def _rollout(house: House, *, forward: bool) -> float:
     """Seconds from the button to PROVEN for moving one server; there and back in turn."""
     from partitions import operations as partitions
     from partitions.models import Partition
-    from partitions.selection import MINE
+    from partitions.selection import Selection
 
     training = Partition.objects.get(name="acme-training")
     inference = Partition.objects.get(name="acme-inference")
@@ -114,7 +114,7 @@ def _rollout(house: House, *, forward: bool) -> float:
     if port is None or port.port.hca is None:
         raise RuntimeError(f"{source} has no server")
     partitions.stage_move(server=port.port.hca.server, source=source, target=target, actor=house.operator)
-    rollout = house.roll_out(MINE, reason="bench")
+    rollout = house.roll_out(Selection.mine(), reason="bench")
     if rollout.state != "PROVEN" or rollout.finished_at is None:
         raise RuntimeError(f"the rollout ended {rollout.state}: {rollout.cause}")
     return (rollout.finished_at - rollout.requested_at).total_seconds()

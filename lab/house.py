@@ -69,7 +69,6 @@ class House:
 
         django.setup()
         call_command("migrate", verbosity=0, interactive=False)
-        self._first_rows()
         with self.log.open("wb") as output:
             self.tree = subprocess.Popen(
                 [sys.executable, "-m", "fabricui", "processes",
@@ -78,6 +77,7 @@ class House:
             )  # fmt: skip
         self._until(lambda: _answers(self.url), "the web door answers")
         self._until(lambda: _answers(f"http://127.0.0.1:{self.register_port}/"), "the registration door answers")
+        self._first_rows()
 
     def stop(self) -> None:
         """End all processes, by id, and wait for them."""
@@ -124,11 +124,10 @@ class House:
 
     # --- rows --------------------------------------------------------------------------------------------------------
     def _first_rows(self) -> None:
-        from audit.values import Actor
-        from lab.rows import enrol_site
+        from lab.rows import enrol_site, lab_actor
         from people import operations as people
 
-        lab = Actor.system("lab")
+        lab = lab_actor()
         people.create_operator(username="operator", password=self.operator_password, actor=lab)
         people.create_auditor(username="auditor", password=self.auditor_password, actor=lab)
         _, self.enrolment_token = enrol_site(self.site)
@@ -162,7 +161,7 @@ class House:
         """Make the tenants and their partitions, stage the first servers into them and prove it."""
         from inventory.models import Server
         from partitions import operations as partitions
-        from partitions.selection import MINE
+        from partitions.selection import Selection
         from people import operations as people
         from people.actor import actor_of
 
@@ -179,7 +178,7 @@ class House:
                     partitions.stage_move(server=free.pop(0), source=None, target=partition, actor=self.operator)
                     if not free:
                         break
-        rollout = self.roll_out(MINE, reason="First placement of the demo")
+        rollout = self.roll_out(Selection.mine(), reason="First placement of the demo")
         if rollout.state != "PROVEN":
             raise DemoFailed(f"the first rollout ended {rollout.state}: {rollout.cause}")
 

@@ -151,12 +151,16 @@ def _install(layout: Layout, state: State, place: ManagerLayout, record: Manager
 
 
 def read_install_output(text: str) -> tuple[str, str, str]:
-    """(wrapper digest, reader digest, authorized_keys line) from the key=value lines of `remote/host/install`."""
-    said = dict(row.split("=", 1) for row in text.splitlines() if "=" in row)
+    """(wrapper digest, reader digest, authorized_keys line) from what `remote/host/install` prints."""
+    rows = {row.split()[0]: row for row in text.splitlines() if row.strip()}
+    line = next((row for row in text.splitlines() if row.startswith("restrict,command=")), None)
     try:
-        return said["wrapper_digest"], said["reader_digest"], said["authorized_keys"]
+        wrapper, reader = (rows[word].split()[1] for word in ("wrapper", "reader"))
     except KeyError as missing:
-        raise LabError(f"remote/host/install did not print {missing}.") from None
+        raise LabError(f"remote/host/install did not print the digest of the {missing}.") from None
+    if line is None:
+        raise LabError("remote/host/install did not print the line for authorized_keys.")
+    return wrapper, reader, line
 
 
 def write_opensm_conf(place: ManagerLayout, record: ManagerRecord) -> None:

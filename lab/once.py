@@ -15,10 +15,10 @@ def move_and_prove(house: House, *, servers: int, spoil: str | None, out: Path, 
     Return 0 only if the rollout ended PROVEN. `out` keeps the tables before and after as JSON lines.
     """
     from audit.models import Event
-    from deploy.tables import observed_fabric
+    from deploy.queries import observed_fabric
     from partitions import operations as partitions
     from partitions.models import Partition
-    from partitions.selection import MINE
+    from partitions.selection import Selection
     from subnet.observed import kept_lines
 
     source = Partition.objects.get(name="acme-training")
@@ -36,12 +36,12 @@ def move_and_prove(house: House, *, servers: int, spoil: str | None, out: Path, 
 
     def before_start() -> None:
         nonlocal by_hand
-        drawn = partitions.draw_up_plan(subnet=house.subnet, selection=MINE, user=house.operator)
+        drawn = partitions.draw_up_plan(subnet=house.subnet, selection=Selection.mine(), user=house.operator)
         by_hand = drawn.by_hand
         if spoil:
             spoil_port(house.site, spoil)
 
-    rollout = house.roll_out(MINE, reason="demo --once", before_start=before_start)
+    rollout = house.roll_out(Selection.mine(), reason="demo --once", before_start=before_start)
     out.mkdir(parents=True, exist_ok=True)
     before_file, after_file = out / "before.jsonl", out / "after.jsonl"
     before = observed_fabric(rollout.before)

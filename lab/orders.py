@@ -1,14 +1,20 @@
 """What a supervisor can be told to do: the actions behind the break verbs, carried out in the supervisor itself."""
 
+import contextlib
+import json
 import os
+import signal
+import subprocess
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lab.errors import LabError
 from lab.free_ports import free_port
-from lab.layout import ManagerRecord
+from lab.layout import ManagerRecord, python_environment
 from lab.managers import opensm_command, opensm_environment, rogue_command, sshd_command, write_sshd_config
-from lab.namespaces import fill, make_read_only, mend
+from lab.namespaces import MountNamespace, fill, make_read_only, mend
 from lab.processes import MARK, ProcessID, descendants, kill_all, listeners_and_sessions
 from lab.simulator import sweep_folders
 from lab.sockets import command_name, is_listening, read_text
@@ -17,6 +23,7 @@ if TYPE_CHECKING:
     from lab.supervisor import Supervisor
 
 ROGUE = "opensm-rogue"
+SM_ANSWER_S = 20
 
 
 class Orders:
@@ -24,6 +31,7 @@ class Orders:
 
     def __init__(self, lab: "Supervisor") -> None:
         self._lab = lab
+        self._rogue_seat: dict[str, str] = {}
 
     def console(self, line: str) -> str:
         """Type a line on the simulator's console."""
@@ -48,23 +56,102 @@ class Orders:
             raise LabError(f"OpenSM of {manager} already runs.")
         place = self._lab.layout.manager(manager)
         record.partitions = partitions or str(place.partitions)
-        self._lab.children.start(
+        self._start_sm(
             name,
             opensm_command(place, record),
-            cwd=self._lab.layout.run,
             output=place.output,
-            env=opensm_environment(self._lab.state, node_id=record.node_id, dump=place.dump, cache=place.cache),
+            seat=self._seat(record),
             namespace=self._lab.namespaces[manager],
         )
 
     def end_opensm(self, manager: str, kill: bool = False) -> None:
         """End a manager host's OpenSM, by SIGTERM or by SIGKILL."""
-        self._lab.state.manager(manager)
+        record = self._lab.state.manager(manager)
         name = f"opensm-{manager}"
         if self._lab.children.identity(name) is None:
             raise LabError(f"OpenSM of {manager} does not run.")
-        self._lab.children.stop(name, pump=self._lab.quietly, kill=kill)
-        self.reap()
+        self._end_sm(name, self._seat(record), kill=kill)
+
+    def start_rogue(self, node_id: str, port_guid: str, priority: int) -> None:
+        """Start a third OpenSM on a server's HCA."""
+        if self._lab.children.identity(ROGUE) is not None:
+            raise LabError("A rogue SM already runs. Stop it first.")
+        folder = self._lab.layout.rogue
+        (folder / "cache").mkdir(parents=True, exist_ok=True)
+        self._rogue_seat = opensm_environment(self._lab.state, node_id=node_id, dump=folder, cache=folder / "cache")
+        command = rogue_command(folder, port_guid=port_guid, priority=priority)
+        self._start_sm(ROGUE, command, output=folder / "opensm.out", seat=self._rogue_seat)
+
+    def end_rogue(self, kill: bool = False) -> None:
+        """End the rogue SM."""
+        if self._lab.children.identity(ROGUE) is None:
+            raise LabError("No rogue SM runs.")
+        self._end_sm(ROGUE, self._rogue_seat, kill=kill)
+
+    def _seat(self, record: ManagerRecord) -> dict[str, str]:
+        place = self._lab.layout.manager(record.name)
+        return opensm_environment(self._lab.state, node_id=record.node_id, dump=place.dump, cache=place.cache)
+
+    def _start_sm(
+        self,
+        name: str,
+        command: list[str],
+        *,
+        output: Path,
+        seat: dict[str, str],
+        namespace: MountNamespace | None = None,
+    ) -> None:
+        with self._others_held(name) as others:
+            self._lab.children.start(
+                name, command, cwd=self._lab.layout.run, output=output, env=seat, namespace=namespace
+            )
+            if others:
+                self._wait_for_own_answer(seat)
+
+    def _end_sm(self, name: str, seat: dict[str, str], *, kill: bool) -> None:
+        with self._others_held(name) as others:
+            identity = self._lab.children.identity(name)
+            if others and identity is not None:
+                # It answers what it was asked before it answers us; afterwards nobody is left who waits for it.
+                identity.send(signal.SIGCONT)
+                with contextlib.suppress(LabError):
+                    self._wait_for_own_answer(seat)
+            self._lab.children.stop(name, pump=self._lab.quietly, kill=kill)
+            self.reap()
+
+    @contextlib.contextmanager
+    def _others_held(self, name: str) -> Iterator[list[ProcessID]]:
+        """Hold every SM but the child `name` still (SIGSTOP) while the block starts or ends that one.
+
+        An SM that starts sets IsSM before it knows its own port, and until then drops SMInfo requests; an SM that ends
+        drops what it was just asked. On real hardware such a request times out. On this simulator nothing ever does,
+        so the sweep of the SM that asked, and with it every later one, would wait for ever.
+        """
+        running = self._lab.children.identities()
+        sms = [sm for child, sm in running.items() if child.startswith("opensm") and child != name]
+        held = [sm for sm in sms if not sm.is_stopped]
+        for sm in held:
+            sm.send(signal.SIGSTOP)
+        try:
+            yield held
+        finally:
+            for sm in held:
+                sm.send(signal.SIGCONT)
+
+    def _wait_for_own_answer(self, seat: dict[str, str]) -> None:
+        """Return once the SM at `seat` answers SMInfo, which it does as soon as it has found its own port."""
+        done = subprocess.run(
+            [sys.executable, "-m", "lab.smp"],
+            cwd=self._lab.layout.run,
+            env={**python_environment(self._lab.state.lab), **seat},
+            input=json.dumps({"own_sm": SM_ANSWER_S}),
+            capture_output=True,
+            text=True,
+            timeout=SM_ANSWER_S + 20,
+            check=False,
+        )
+        if done.stdout.strip() != "true":
+            raise LabError(f"The SM did not answer within {SM_ANSWER_S} s. {done.stdout}{done.stderr[-300:]}")
 
     def start_sshd(self, manager: str) -> None:
         """Start a manager host's sshd, and its relay if the connection is to be slow."""
@@ -144,24 +231,3 @@ class Orders:
         elif condition == "read-only":
             namespace.run(lambda: make_read_only(folder))
         record.disk = condition
-
-    def start_rogue(self, node_id: str, port_guid: str, priority: int) -> None:
-        """Start a third OpenSM on a server's HCA."""
-        if self._lab.children.identity(ROGUE) is not None:
-            raise LabError("A rogue SM already runs. Stop it first.")
-        folder = self._lab.layout.rogue
-        (folder / "cache").mkdir(parents=True, exist_ok=True)
-        self._lab.children.start(
-            ROGUE,
-            rogue_command(folder, port_guid=port_guid, priority=priority),
-            cwd=self._lab.layout.run,
-            output=folder / "opensm.out",
-            env=opensm_environment(self._lab.state, node_id=node_id, dump=folder, cache=folder / "cache"),
-        )
-
-    def end_rogue(self, kill: bool = False) -> None:
-        """End the rogue SM."""
-        if self._lab.children.identity(ROGUE) is None:
-            raise LabError("No rogue SM runs.")
-        self._lab.children.stop(ROGUE, pump=self._lab.quietly, kill=kill)
-        self.reap()

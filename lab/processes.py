@@ -37,6 +37,15 @@ class ProcessID:
         """Whether this very process still runs."""
         return ProcessID.of(self.pid) == self
 
+    @property
+    def is_stopped(self) -> bool:
+        """Whether this very process is stopped by a signal."""
+        try:
+            text = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii", errors="replace")
+        except OSError:
+            return False
+        return self.is_alive and text.rpartition(")")[2].split()[0] == "T"
+
     def send(self, signal_number: int) -> bool:
         """Signal this very process; False when it is gone."""
         if not self.is_alive:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from lab.site import Site
 
 if TYPE_CHECKING:
+    from audit.values import Actor
     from inventory.models import Subnet
 
 QUALIFICATION = {
@@ -15,18 +16,24 @@ QUALIFICATION = {
 }
 
 
+def lab_actor() -> "Actor":
+    """Who made the rows that no person made."""
+    from audit.values import Actor, ActorKind
+
+    return Actor(kind=ActorKind.SYSTEM, key="lab", name="the lab")
+
+
 def enrol_site(site: Site) -> tuple["Subnet", str]:
     """Write subnet (in write mode), manager hosts and first revision; return the subnet and an enrolment token.
 
     The first revision is the file that both manager hosts began with.
     """
-    from audit.values import Actor
     from deploy import operations as deploy
     from inventory import operations as inventory
     from inventory.models import Subnet
     from subnet.table import PartitionTable
 
-    lab = Actor.system("lab")
+    lab = lab_actor()
     subnet = inventory.create_subnet(name="lab", actor=lab)
     inventory.set_mode(subnet=subnet, mode=Subnet.Mode.WRITE, actor=lab, qualification=QUALIFICATION)
     for manager in site.managers:

@@ -9,10 +9,12 @@ import ctypes
 import json
 import struct
 import sys
+import time
 from typing import Any
 
 NODE_INFO, PORT_INFO, P_KEY_TABLE, SM_INFO = 0x11, 0x15, 0x16, 0x20
 BLOCK = 32
+OWN_PORT = 0
 STATES = {1: "DOWN", 2: "INIT", 3: "ARMED", 4: "ACTIVE"}
 PHYS_STATES = {1: "Sleep", 2: "Polling", 3: "Disabled", 4: "Training", 5: "LinkUp"}
 SM_STATES = {0: "NOTACTIVE", 1: "DISCOVERING", 2: "STANDBY", 3: "MASTER"}
@@ -44,10 +46,10 @@ class Seat:
         """Give the seat back: the simulator has ten."""
         self._mad.mad_rpc_close_port(self._port)
 
-    def get(self, lid: int, attribute: int, modifier: int = 0) -> bytes | None:
+    def get(self, lid: int, attribute: int, modifier: int = 0, *, timeout_ms: int = _TIMEOUT_MS) -> bytes | None:
         """The 64 bytes of an attribute; None when the port does not answer."""
         data = ctypes.create_string_buffer(64)
-        done = self._mad.smp_query_via(data, self._to(lid), attribute, modifier, _TIMEOUT_MS, self._port)
+        done = self._mad.smp_query_via(data, self._to(lid), attribute, modifier, timeout_ms, self._port)
         return data.raw if done else None
 
     def set(self, lid: int, attribute: int, modifier: int, value: bytes) -> bool:
@@ -57,8 +59,9 @@ class Seat:
 
     @staticmethod
     def _to(lid: int) -> "ctypes.Array[ctypes.c_char]":
-        # ib_portid_t begins with the LID; all else zero means: by LID, no GRH, QP 0.
-        return ctypes.create_string_buffer(struct.pack("=i", lid), 256)
+        # ib_portid_t: LID, then a directed route (hop count, 64 hops, two LIDs). LID 0 and no hops: the own port.
+        route = struct.pack("=ii64xHH", lid, 0, 0 if lid else 0xFFFF, 0 if lid else 0xFFFF)
+        return ctypes.create_string_buffer(route, 256)
 
 
 def read_port(seat: Seat, lid: int) -> dict[str, Any] | None:
@@ -124,8 +127,17 @@ def write_pkey(seat: Seat, lid: int, index: int | None, entry: int) -> dict[str,
     return {"index": index, "before": before, "after": entry}
 
 
+def own_sm_answers(seat: Seat, within_s: float) -> bool:
+    """Whether the SM on the seat's own port answers SMInfo within that time: it does once it has found its port."""
+    deadline = time.monotonic() + within_s
+    while time.monotonic() < deadline:
+        if seat.get(OWN_PORT, SM_INFO, timeout_ms=50) is not None:
+            return True
+    return False
+
+
 def main() -> None:
-    """Answer one request: {"read": [LIDs]}, {"sms": [LIDs]} or {"write": {"lid", "index", "entry"}}."""
+    """Answer one request: `read` or `sms` with LIDs, `own_sm` with seconds, `write` with LID, index and entry."""
     request = json.load(sys.stdin)
     try:
         seat = Seat()
@@ -134,6 +146,8 @@ def main() -> None:
                 answer: Any = [read_port(seat, lid) for lid in request["read"]]
             elif "sms" in request:
                 answer = [read_sm(seat, lid) for lid in request["sms"] if is_sm(seat, lid)]
+            elif "own_sm" in request:
+                answer = own_sm_answers(seat, request["own_sm"])
             else:
                 answer = write_pkey(seat, **request["write"])
         finally:

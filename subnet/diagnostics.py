@@ -49,7 +49,7 @@ class Discovered:
 def parse_sminfo(text: str) -> SeenSM:
     """The SM that answered `sminfo`; raise InvalidListing when none did."""
     match = _SMINFO.search(text)
-    if match is None or match[5] not in _STATES:
+    if match is None or match[5] not in _STATES or not int(match[2], 16):
         raise InvalidListing(f"This is no answer of sminfo: “{text.strip()[:80]}”.")
     return SeenSM(
         guid=GUID(match[2]),

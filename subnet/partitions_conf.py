@@ -185,21 +185,24 @@ class _Reader:
         sm_ports = self._default()
         labels: dict[GUID, str] = {}
         partitions: list[Partition] = []
+        names: set[str] = set()
         while self._here() != _END:
-            first_line = self.at
+            first_line = self.at + 1
             try:
-                partitions.append(self._partition(labels))
+                partition = self._partition(labels)
             except InvalidFile:
                 raise
             except SubnetError as error:
-                raise InvalidFile(str(error), line=first_line + 1) from error
+                raise InvalidFile(str(error), line=first_line) from error
+            if partitions and partition.pkey <= partitions[-1].pkey:
+                raise InvalidFile(f"P_Key {partition.pkey} stands twice or out of order", line=first_line)
+            if partition.name.lower() in names:
+                raise InvalidFile(f"two partitions are called {partition.name}", line=first_line)
+            names.add(partition.name.lower())
+            partitions.append(partition)
         if self.at != len(self.lines) - 1:
             raise InvalidFile("“# end” stands before the end of the file", line=self.at + 1)
-        try:
-            table = PartitionTable(sm_ports=sm_ports, partitions=tuple(partitions), labels=labels)
-        except SubnetError as error:
-            raise InvalidFile(str(error)) from error
-        return ParsedFile(header=header, table=table)
+        return ParsedFile(header, PartitionTable(sm_ports=sm_ports, partitions=tuple(partitions), labels=labels))
 
     def _here(self) -> str:
         return self.lines[self.at]

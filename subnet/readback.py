@@ -160,41 +160,48 @@ class _Comparison:
 
     def run(self) -> ReadBack:
         verdicts: dict[GUID, Verdict] = {}
+        proven: set[GUID] = set()
         changed: set[GUID] = set()
         for guid in sorted(self.before.ports.keys() | self.after.ports.keys()):
-            was, now = self.before.ports.get(guid), self.after.ports.get(guid)
             count = len(self.found)
-            if now is None:
-                verdict = Verdict.ABSENT
-            elif not now.is_read:
-                verdict = Verdict.UNREADABLE
-            else:
-                self._port(was if was and was.is_read else None, now)
-                verdict = Verdict.PROVEN if len(self.found) == count else Verdict.DISCREPANT
-            if (now or was).node_type == "CA":  # type: ignore[union-attr]  # the GUID comes from one of the two
+            verdict = self._verdict(guid)
+            if verdict == Verdict.PROVEN:
+                proven.add(guid)
+            known = self.after.ports.get(guid) or self.before.ports[guid]
+            if known.node_type == "CA":
                 verdicts[guid] = verdict
-                if guid not in self.affected and any(d.kind in _CHANGES for d in self.found[count:]):
+                if any(discrepancy.kind in _CHANGES for discrepancy in self.found[count:]):
                     changed.add(guid)
         return ReadBack(
             verdicts=verdicts,
             discrepancies=(*self._isolation_lost(), *self.found),
-            owed=tuple(sorted(guid for guid in self.affected if verdicts.get(guid) != Verdict.PROVEN)),
+            owed=tuple(sorted(self.affected - proven)),
             drifted=tuple(self.drifted),
             not_checked=tuple(self._not_checked()),
             unaffected_ports_changed=len(changed),
         )
 
+    def _verdict(self, guid: GUID) -> Verdict:
+        """Judge one port and report what differs."""
+        now, was = self.after.ports.get(guid), self.before.ports.get(guid)
+        if now is None:
+            return Verdict.ABSENT
+        if not now.is_read:
+            return Verdict.UNREADABLE
+        count = len(self.found)
+        self._port(was if was and was.is_read else None, now)
+        return Verdict.PROVEN if len(self.found) == count else Verdict.DISCREPANT
+
     def _port(self, was: PortReading | None, now: PortReading) -> None:
         """Judge one port that was read after the rollout."""
         entries = _entries(self.held.get(now.guid, {}), now, self.sm_ports)
         if now.guid in self.affected:
-            self._keys(now, entries, is_contrary=True)
+            self._keys(now, entries)
             self._indexes(was, now, entries)
             self._leaf_of_affected(now, entries)
         elif was is None:
             self.without_before += 1
-            # Until the SM has armed a port it holds the hardware's keys, which say nothing against the revision.
-            self._keys(now, entries, is_contrary=now.state == "ACTIVE")
+            self._keys(now, entries)
         else:
             self._unaffected(was, now)
             if now.pkeys == was.pkeys and set(now.pkeys.values()) != set(entries.values()):
@@ -205,10 +212,9 @@ class _Comparison:
                 "wrong_master_lid",
                 f"takes LID {now.master_sm_lid} for the master's, and the master has LID {self.master_lid}. Look for "
                 "another subnet manager.",
-                is_contrary=False,
             )
 
-    def _keys(self, now: PortReading, entries: Mapping[int, int], *, is_contrary: bool) -> None:
+    def _keys(self, now: PortReading, entries: Mapping[int, int]) -> None:
         """Report every key that is missing, foreign, there twice, or of the wrong membership."""
         holding: dict[int, list[int]] = {}
         for index, number in now.pkeys.items():
@@ -216,22 +222,18 @@ class _Comparison:
         for key, number in entries.items():
             indexes = holding.get(key)
             if indexes is None:
-                self._report(
-                    now, "missing_key", f"does not hold {self._key(number)}, which it should.", is_contrary=is_contrary
-                )
+                self._report(now, "missing_key", f"does not hold {self._key(number)}, which it should.")
             elif len(indexes) > 1:
                 self._report(
                     now,
                     "foreign_key",
                     f"holds {self._key(number)} at {len(indexes)} indexes ({', '.join(map(str, sorted(indexes)))}).",
-                    is_contrary=is_contrary,
                 )
             elif now.pkeys[indexes[0]] != number:
                 self._report(
                     now,
                     "wrong_membership",
                     f"should hold {self._key(number)} and holds {entry_text(now.pkeys[indexes[0]])}.",
-                    is_contrary=is_contrary,
                 )
         for key, indexes in holding.items():
             if key not in entries:
@@ -240,7 +242,6 @@ class _Comparison:
                     "foreign_key",
                     f"holds {self._key(now.pkeys[indexes[0]])} at index {indexes[0]}, which it should not. Stop what "
                     "uses it; it can still reach that partition.",
-                    is_contrary=is_contrary,
                 )
 
     def _indexes(self, was: PortReading | None, now: PortReading, entries: Mapping[int, int]) -> None:
@@ -262,7 +263,6 @@ class _Comparison:
                     "index_moved",
                     f"holds {self._key(number)} at index {found} and not at {index} as before: live connections use "
                     "the index.",
-                    is_contrary=True,
                 )
         for number, indexes in prediction.new.items():
             found = at.get(number & ~FULL_BIT)
@@ -271,7 +271,6 @@ class _Comparison:
                     now,
                     "index_unpredicted",
                     f"holds the new {self._key(number)} at index {found}, where no plan expected it.",
-                    is_contrary=True,
                 )
 
     def _leaf_of_affected(self, now: PortReading, entries: Mapping[int, int]) -> None:
@@ -285,7 +284,6 @@ class _Comparison:
                 now,
                 "leaf_copy_differs",
                 f"is filtered by its leaf switch with {_listed(leaf.pkeys)} and not with {_listed(entries)}.",
-                is_contrary=True,
             )
 
     def _unaffected(self, was: PortReading, now: PortReading) -> None:
@@ -295,16 +293,12 @@ class _Comparison:
                 now,
                 "unaffected_keys_changed",
                 f"was not to change and held {_by_index(was.pkeys)}; now it holds {_by_index(now.pkeys)}.",
-                is_contrary=True,
             )
         if now.lid != was.lid:
-            self._report(now, "unaffected_lid_changed", f"was not to change and had LID {was.lid}.", is_contrary=False)
+            self._report(now, "unaffected_lid_changed", f"was not to change and had LID {was.lid}.")
         if now.state != was.state:
             self._report(
-                now,
-                "unaffected_state_changed",
-                f"was not to change and was {was.state}; now it is {now.state}.",
-                is_contrary=False,
+                now, "unaffected_state_changed", f"was not to change and was {was.state}; now it is {now.state}."
             )
 
     def _isolation_lost(self) -> Iterator[Discrepancy]:
@@ -343,10 +337,16 @@ class _Comparison:
         if self.master_lid is None:
             yield "Which master each port follows was not checked: there is not exactly one master."
 
-    def _report(self, now: PortReading, kind: str, what: str, *, is_contrary: bool) -> None:
+    def _report(self, now: PortReading, kind: str, what: str) -> None:
+        """Keep a discrepancy of one port.
+
+        Keys and indexes speak against the revision, but only once the SM has armed the port: until then, as after a
+        reboot, it holds the hardware's keys. A LID, a state or a master that changed is no reason to restore.
+        """
         label = self.labels.get(now.guid)
         of = f" of {label}" if label else ""
         sentence = f"Port {now.guid}{of} (LID {now.lid}{where(now)}) {what}"
+        is_contrary = kind not in _NEVER_CONTRARY and now.state in _ARMED
         self.found.append(Discrepancy(now.guid, kind, sentence, is_contrary))
 
     def _key(self, number: int) -> str:
@@ -356,6 +356,10 @@ class _Comparison:
         return f"{entry_text(number)} ({membership} member of {name})" if name else entry_text(number)
 
 
+_NEVER_CONTRARY = {"unaffected_lid_changed", "unaffected_state_changed", "wrong_master_lid"}
+# States of a port whose keys the SM has set: it does so before it arms the link (osm_state_mgr.c:do_sweep).
+_ARMED = {"ARMED", "ACTIVE"}
+# Kinds that only an unaffected port can have.
 _CHANGES = {"unaffected_keys_changed", "unaffected_lid_changed", "unaffected_state_changed"}
 
 

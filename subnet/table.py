@@ -4,10 +4,10 @@ A table holds what people decide (tenants' and the provider's partitions and the
 SM port GUIDs, which the Default partition must name. It also carries the labels that the file shows to a person.
 """
 
-import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from subnet.errors import InvalidName, InvalidTable
@@ -76,7 +76,7 @@ class Partition:
             )
         ordered = tuple(sorted(self.members))
         object.__setattr__(self, "members", ordered)
-        for before, after in itertools.pairwise(ordered):
+        for before, after in pairwise(ordered):
             if before.guid == after.guid:
                 raise InvalidTable(f"Port {after.guid} is named twice in partition {self.name} ({self.pkey}).")
 
@@ -101,7 +101,7 @@ class PartitionTable:
         ordered = tuple(sorted(self.partitions, key=lambda partition: partition.pkey))
         object.__setattr__(self, "partitions", ordered)
         names: dict[str, Partition] = {}
-        for before, after in itertools.pairwise(ordered):
+        for before, after in pairwise(ordered):
             if before.pkey == after.pkey:
                 raise InvalidTable(f"P_Key {after.pkey} stands for both {before.name} and {after.name}.")
         for partition in ordered:

@@ -16,6 +16,8 @@ from inventory.models import Port, PortConflict, Server
 from partitions.models import Partition, StagedChange
 from people.actor import actor_of
 from people.permissions import is_operator, operator_required, reviewer_required
+from subnet.errors import InvalidGUID
+from subnet.guid import GUID
 
 PAGE = 100
 
@@ -55,7 +57,7 @@ def servers(request: HttpRequest) -> HttpResponse:
     page = Paginator(found, PAGE).get_page(request.GET.get("page"))
     names = _partition_names([row.pk for row in page])
     rows = [(row, names.get(row.pk, [])) for row in page]
-    shown = {"page": page, "rows": rows, "search": search, "only": only, "everything": everything}
+    shown = {"subnet": subnet, "page": page, "rows": rows, "search": search, "only": only, "everything": everything}
     return render(request, "console/servers.html", shown)
 
 
@@ -91,7 +93,10 @@ def server(request: HttpRequest, public_id: str) -> HttpResponse:
 @operator_required
 def confirm_port(request: HttpRequest, guid: str) -> HttpResponse:
     """Confirm that a port is where its server says it is; it can be staged from then on."""
-    port = get_object_or_404(Port.objects.visible_to(request.user).select_related("hca__server"), guid=guid)
+    try:
+        port = get_object_or_404(Port.objects.visible_to(request.user).select_related("hca__server"), guid=GUID(guid))
+    except InvalidGUID as error:
+        raise Http404 from error
     if port.hca is None:
         raise Http404
     try:

@@ -60,7 +60,9 @@ def enrol_server(*, token: str, hostname: str, credential_digest: str, boot_id: 
     """
 
     def change() -> Server:
-        found = EnrolmentToken.objects.select_related("subnet").filter(digest=digest_of(token)).first()
+        # The token's row is held until the commit, so that the same request twice at once finds itself enrolled.
+        tokens = EnrolmentToken.objects.select_related("subnet").select_for_update(of=("self",))
+        found = tokens.filter(digest=digest_of(token)).first()
         if found is None:
             raise EnrolmentRefused("The enrolment token is unknown. Create one and put it on the server anew.")
         own = ServerCredential.objects.select_related("server").filter(digest=credential_digest).first()

@@ -1,14 +1,19 @@
 """The request must not feel the broker: not when it is dead, not when it swallows packets."""
 
+import os
 import socket
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from celery import Celery
 
 from audit import nudge
 
+ROOT = Path(__file__).resolve().parents[2]
 task = nudge.task  # the real one; tests/conftest.py puts another in its place
 
 
@@ -92,6 +97,24 @@ def test_a_broker_that_does_not_answer_costs_nothing_and_raises_nothing(
     assert time.monotonic() - begun < 0.1
 
     wait_until(lambda: "the tick will find its work" in caplog.text)
+
+
+def test_a_process_that_only_serves_pages_knows_the_broker():
+    program = """
+import threading
+import django
+django.setup()
+from celery import current_app
+def tell(): print(current_app.main, current_app.conf.broker_url, flush=True)
+thread = threading.Thread(target=tell)
+thread.start()
+thread.join()
+"""
+    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "fabricui.settings", "REDIS_URL": "redis://127.0.0.1:1/0"}
+    told = subprocess.run(
+        [sys.executable, "-c", program], env=environment, cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    assert told.stdout == "fabricui redis://127.0.0.1:1/0\n"
 
 
 def test_a_nudge_reaches_a_broker_that_lives(fresh, monkeypatch):

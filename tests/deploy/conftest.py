@@ -9,6 +9,7 @@ from django.conf import settings
 
 from audit.values import Actor, ActorKind
 from deploy import operations, queries
+from deploy.look import ManagerHosts
 from deploy.models import Fence, Observation, Revision, Rollout
 from deploy.observe import observe
 from deploy.rollout import run
@@ -83,6 +84,17 @@ class Scene:
 
     def tables(self) -> dict[GUID, dict[int, int]]:
         return {guid: dict(port.pkeys) for guid, port in self.site.ports.items()}
+
+
+def one_host_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ask the hosts one after the other, so that the moments come in the same order each time."""
+    made = ManagerHosts.__init__
+
+    def make(self: ManagerHosts, *arguments: object, **columns: object) -> None:
+        made(self, *arguments, **columns)
+        self.asked = map
+
+    monkeypatch.setattr(ManagerHosts, "__init__", make)
 
 
 @pytest.fixture

@@ -61,6 +61,7 @@ class FakePort:
     pkeys: dict[int, int] = field(default_factory=lambda: {0: 0xFFFF})
     known: dict[int, int] = field(default_factory=lambda: {0: 0xFFFF})  # what the SM believes stands there
     last_used: int = 0
+    slots: dict[int, int] = field(default_factory=dict)  # entry → the index at which this SM process had it last
     state: str = "ACTIVE"
     is_absent: bool = False
     is_unreadable: bool = False
@@ -264,7 +265,7 @@ class FakeSite:
             if port.is_absent:
                 continue
             if is_new:
-                port.known, port.last_used = dict(port.pkeys), max(port.pkeys, default=0)
+                port.known, port.last_used, port.slots = dict(port.pkeys), max(port.pkeys, default=0), {}
             is_full = table is None or port.guid in table.sm_ports
             wanted = {0x7FFF: 0xFFFF if is_full else 0x7FFF}
             wanted |= {int(pkey): entry(pkey, how) for pkey, how in held.get(port.guid, {}).items()}
@@ -275,13 +276,16 @@ class FakeSite:
         table[0] = wanted[0x7FFF]
         present = {k & 0x7FFF for k in table.values()}
         for key in sorted(wanted.keys() - present):
-            port.last_used += 1
-            table[port.last_used] = wanted[key]
+            index = port.slots.get(wanted[key], 0)
+            if not index or index in table:
+                index = port.last_used = port.last_used + 1
+            table[index] = wanted[key]
         if table != port.known:
             port.known = dict(table)
             if not port.refuses_sets:
                 port.pkeys = dict(table)
         port.last_used = max([port.last_used, *table])
+        port.slots |= {key: index for index, key in table.items()}
 
     def takeover(self) -> None:
         """A standby becomes master and writes what its file says."""

@@ -88,13 +88,13 @@ class Desk:
     def start(self, reason="test"):
         """Observe, draw the plan and press the button; the rollout is queued."""
         from partitions import operations
-        from partitions.selection import MINE
+        from partitions.selection import Selection
 
         observation = self.observe()
         assert observation.state == "DONE", observation.failure
-        drawn = operations.draw_up_plan(subnet=self.subnet, selection=MINE, user=self.olga)
+        drawn = operations.draw_up_plan(subnet=self.subnet, selection=Selection.mine(), user=self.olga)
         return operations.roll_out(
-            subnet=self.subnet, selection=MINE, actor=self.olga, plan_digest=drawn.digest,
+            subnet=self.subnet, selection=Selection.mine(), actor=self.olga, plan_digest=drawn.digest,
             observation=observation, reason=reason,
         )  # fmt: skip
 

@@ -1,6 +1,7 @@
 """A subnet to register in."""
 
 import pytest
+
 from tests.inventory.reports import OLGA
 
 

@@ -57,9 +57,7 @@ def registers(server: Any, *ports: dict[str, Any], **changes: Any) -> Any:
     from inventory.operations import register_report
     from inventory.report import parse_report
 
-    return register_report(
-        server=server, report=parse_report(said(*ports, **{"hostname": server.hostname, **changes}))
-    )
+    return register_report(server=server, report=parse_report(said(*ports, **{"hostname": server.hostname, **changes})))
 
 
 def outcomes(receipt: Any) -> list[str]:

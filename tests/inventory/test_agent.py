@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from inventory import agent
 from tests.inventory.trees import DATA, case, materialise
 
@@ -141,10 +142,14 @@ def test_names_nobody_expects_are_left_alone(tree):
     (tree / "mlx5_0/ports/0").mkdir()
     (tree / "mlx5_0/ports/1/pkeys/²").write_text("0x8010\n")
     (tree / "README").write_text("not a device")
-    os.mkdir(os.fsencode(tree) + b"/mlx5_\xff")
+    (tree / os.fsdecode(b"mlx5_\xff")).mkdir()
     found = read(tree)
     assert [(port["device"], port["port"]) for port in found["ports"]] == [("mlx5_0", 1)]
-    assert [entry["path"] for entry in found["skipped"]] == ["mlx5_?/node_guid", "mlx5_?/sys_image_guid", "mlx5_?/ports"]
+    assert [entry["path"] for entry in found["skipped"]] == [
+        "mlx5_?/node_guid",
+        "mlx5_?/sys_image_guid",
+        "mlx5_?/ports",
+    ]
 
 
 def test_another_kind_of_node_is_no_candidate(tree):

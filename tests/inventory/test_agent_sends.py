@@ -11,6 +11,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+
 from inventory import agent
 from tests.inventory.doors import OK, opened
 from tests.inventory.trees import case, materialise
@@ -109,8 +110,9 @@ def test_a_refusal_is_taken_for_an_answer(run, status):
     assert "Create a new one." in said
 
 
-def test_it_follows_no_redirect(run):
-    with opened((200, OK)) as elsewhere, opened((307, {"Location": elsewhere.url + "/"}, {})) as door:
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_it_follows_no_redirect(run, status):
+    with opened((200, OK)) as elsewhere, opened((status, {"Location": elsewhere.url + "/"}, {})) as door:
         assert run(door.url)[0] == 1
         assert elsewhere.requests == []
 
@@ -173,9 +175,7 @@ def certificate(name):
         .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .add_extension(
-            x509.KeyUsage(True, False, False, False, False, True, True, False, False), critical=True
-        )
+        .add_extension(x509.KeyUsage(True, False, False, False, False, True, True, False, False), critical=True)
         .sign(key, hashes.SHA256())
     )
     private = key.private_bytes(

@@ -5,11 +5,13 @@ import json
 from datetime import timedelta
 
 import pytest
-from audit.models import Event
 from django.core.cache import cache
 from django.test import Client
 from django.utils import timezone
-from hypothesis import HealthCheck, given, settings as hypothesis_settings
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+
+from audit.models import Event
 from inventory import register
 from inventory.models import EnrolmentToken, Port, Server
 from inventory.operations import create_enrolment_token
@@ -27,7 +29,7 @@ def post(path, value, secret="", *, source="127.0.0.1", content_type="applicatio
     return Client().generic("POST", path, body, content_type=content_type, REMOTE_ADDR=source, **headers)
 
 
-def enrolment(hostname="srv-001", secret="s"):
+def enrolment(hostname="srv-001", secret="s"):  # noqa: S107
     digest = hashlib.sha256(secret.encode()).hexdigest()
     return {"schema": 1, "hostname": hostname, "boot_id": "boot-1", "credential_digest": digest}
 

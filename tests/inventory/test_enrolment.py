@@ -4,8 +4,9 @@ import hashlib
 from datetime import timedelta
 
 import pytest
-from audit.models import Event
 from django.utils import timezone
+
+from audit.models import Event
 from inventory.errors import CredentialRefused, EnrolmentRefused, HostnameTaken, InventoryError
 from inventory.models import EnrolmentToken, Server, ServerCredential
 from inventory.operations import create_enrolment_token, enrol_server, revoke_credentials

@@ -3,8 +3,9 @@
 from types import SimpleNamespace
 
 import pytest
-from audit.models import Event
 from django.utils import timezone
+
+from audit.models import Event
 from inventory.errors import PortUnknown
 from inventory.models import Port
 from inventory.operations import confirm_port, confirm_ports, create_subnet, enrol_manager_host, record_seen
@@ -82,7 +83,11 @@ def test_a_person_confirms_and_it_is_recorded(subnet):
     assert Port.objects.get().confirmed_how == "person"
     assert Port.objects.candidates().count() == 1
     event = Event.objects.last()
-    assert (event.action, event.actor_name, event.reason) == ("inventory:port:confirm", "Olga", "label read at the rack")
+    assert (event.action, event.actor_name, event.reason) == (
+        "inventory:port:confirm",
+        "Olga",
+        "label read at the rack",
+    )
     assert confirm_ports(ports=[Port.objects.get()], actor=OLGA) == 0
 
 
@@ -95,7 +100,8 @@ def test_ports_that_cannot_be_in_a_partition_are_not_confirmed(subnet):
     assert not Port.objects.exclude(confirmed_at=None).exists()
     enrol_manager_host(
         subnet=subnet, name="ufm-a", address="127.0.0.1", ssh_port=22, ssh_user="root",
-        host_key="ssh-ed25519 " + "A" * 68, port_guid=GUID_B, wrapper_digest="a" * 64, reader_digest="b" * 64, actor=OLGA,
+        host_key="ssh-ed25519 " + "A" * 68, port_guid=GUID_B, wrapper_digest="a" * 64, reader_digest="b" * 64,
+        actor=OLGA,
     )  # fmt: skip
     with pytest.raises(PortUnknown, match="runs the SM of ufm-a"):
         confirm_port(port=Port.objects.get(guid=GUID_B), actor=OLGA)

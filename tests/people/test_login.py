@@ -7,6 +7,7 @@ from django.test import Client
 
 from audit.actions import Action
 from audit.models import Event
+from people.adapter import ClosedAdapter
 from people.models import User
 from tests.conftest import PASSWORD
 
@@ -149,6 +150,10 @@ def test_a_closed_account_is_told_so(olga, client):
     assert "closed" in response.content.decode()
     assert client.get("/people/").status_code == 302
     assert [event.reason for event in recorded(Action.PERSON_LOGIN_FAILED)] == ["the account is closed"]
+
+
+def test_nobody_signs_up(rf):
+    assert not ClosedAdapter().is_open_for_signup(rf.get("/"))
 
 
 @pytest.mark.parametrize("address", ["signup/", "password/reset/", "email/", "password/set/"])

@@ -1,0 +1,182 @@
+"""Moving servers with the mouse and with the keyboard; refused moves; what others do meanwhile."""
+
+import re
+
+from playwright.sync_api import expect
+
+from partitions.models import StagedChange
+
+
+def card(page, column, server):
+    return page.locator(f"#card-{column.public_id}-{server.public_id}")
+
+
+def cards(page, column):
+    return page.locator(f"#cards-{column.public_id}")
+
+
+def drag(page, source, target):
+    """Pull a card by its name over to a column, as a hand does it."""
+    source.hover(position={"x": 60, "y": 36})
+    with page.expect_response("**/board/move/") as answer:
+        source.drag_to(target, source_position={"x": 60, "y": 36}, target_position={"x": 100, "y": 40})
+    return answer.value
+
+
+def test_a_drag_stages_a_move(site, page, live_server):
+    server = site.provider.servers[0]
+    page.goto(f"{live_server.url}/board/")
+    answer = drag(page, card(page, site.training, server), cards(page, site.inference))
+    assert answer.status == 200
+    moved = card(page, site.inference, server)
+    expect(moved).to_have_class(re.compile("card-staged"))
+    expect(moved).to_contain_text("training")
+    expect(page.locator("#tray-text")).to_contain_text("1 server, 2 ports staged")
+    expect(page.locator("#announcer")).to_have_text("srv-001 is staged to inference. Nothing has reached the fabric.")
+    assert StagedChange.objects.of_server(server).count() == 4
+    page.reload()
+    expect(card(page, site.inference, server)).to_be_visible()
+    expect(card(page, site.training, server)).to_have_count(0)
+
+
+def test_the_same_by_keyboard_alone(site, page, live_server):
+    server = site.provider.servers[0]
+    page.goto(f"{live_server.url}/board/")
+    page.keyboard.press("/")
+    page.keyboard.type("srv-001")
+    expect(page.locator("#search-count")).to_have_text("1 of 6 servers")
+    for _ in range(6):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.className") == "card-move":
+            break
+    page.keyboard.press("Enter")
+    expect(page.locator("#move-dialog")).to_be_visible()
+    expect(page.locator("#move-server")).to_have_text("srv-001")
+    page.keyboard.type("acme")
+    expect(page.locator("#move-list li")).to_have_count(1)
+    with page.expect_response("**/board/move/") as answer:
+        page.keyboard.press("Enter")
+    assert answer.value.status == 200
+    expect(page.locator("#move-dialog")).to_be_hidden()
+    expect(page.locator("#tray-text")).to_contain_text("1 server, 2 ports staged")
+    expect(card(page, site.inference, server).locator(".card-move")).to_be_focused()
+    assert StagedChange.objects.of_server(server).count() == 4
+
+
+def test_the_same_by_single_clicks(site, page, live_server):
+    server = site.provider.servers[4]
+    page.goto(f"{live_server.url}/board/")
+    page.get_by_role("button", name="Move srv-005").click()
+    with page.expect_response("**/board/move/"):
+        page.get_by_role("option", name=re.compile("research")).click()
+    expect(card(page, site.research, server)).to_have_class(re.compile("card-staged"))
+
+
+def test_escape_leaves_everything_as_it_is(site, page, live_server):
+    page.goto(f"{live_server.url}/board/")
+    button = page.get_by_role("button", name="Move srv-005")
+    button.focus()
+    page.keyboard.press("m")
+    expect(page.locator("#move-dialog")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("#move-dialog")).to_be_hidden()
+    expect(button).to_be_focused()
+    assert not StagedChange.objects.exists()
+
+
+def test_a_refused_move_snaps_back_alone_with_its_reason(site, page, live_server):
+    first, second = site.provider.servers[:2]
+    page.goto(f"{live_server.url}/board/")
+    drag(page, card(page, site.training, second), cards(page, site.inference))
+    expect(card(page, site.inference, second)).to_have_class(re.compile("card-staged"))
+    answer = drag(page, card(page, site.training, first), cards(page, site.research))
+    assert answer.status == 409
+    back = card(page, site.training, first)
+    expect(back.locator(".card-refusal")).to_contain_text("Acme")
+    expect(card(page, site.research, first)).to_have_count(0)
+    expect(card(page, site.inference, second)).to_be_visible()  # the neighbour's move stands
+    expect(page.locator("#announcer")).to_contain_text("Not moved:")
+    with page.expect_response(lambda response: response.url.endswith("/board/") and response.status == 200):
+        pass  # the next poll
+    expect(back.locator(".card-refusal")).to_be_visible()
+    back.get_by_role("button", name="Got it").click()
+    expect(back.locator(".card-refusal")).to_have_count(0)
+    assert not StagedChange.objects.of_server(first).exists()
+
+
+def test_a_server_that_does_not_answer_moves_nothing(site, page, live_server):
+    server = site.provider.servers[0]
+    page.goto(f"{live_server.url}/board/")
+    page.route("**/board/move/", lambda route: route.abort())
+    card(page, site.training, server).locator(".card-move").click()
+    page.keyboard.type("inference")
+    page.keyboard.press("Enter")
+    back = card(page, site.training, server)
+    expect(back.locator(".card-refusal")).to_contain_text("The server did not answer")
+    page.wrong[:] = [text for text in page.wrong if "net::ERR_FAILED" not in text]
+
+
+def test_what_another_operator_stages_appears_by_itself(site, page, live_server):
+    provider = site.provider
+    page.goto(f"{live_server.url}/board/")
+    expect(page.locator("#tray-text")).to_contain_text("Nothing is staged.")
+    provider.move(provider.servers[0], site.training, site.inference, by=provider.otto)
+    moved = card(page, site.inference, provider.servers[0])
+    expect(moved).to_contain_text("Otto")
+    expect(page.locator("#tray-text")).to_contain_text("Otto: 1 server")
+    # A card that came by itself can be dragged like any other.
+    drag(page, card(page, site.training, provider.servers[1]), cards(page, site.inference))
+    expect(page.locator("#tray-text")).to_contain_text("1 server, 2 ports staged")
+
+
+def test_nothing_is_swapped_in_while_a_card_is_in_the_hand(site, page, live_server):
+    """A stale answer that lands under a drag would put cards back."""
+    provider = site.provider
+    page.goto(f"{live_server.url}/board/")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if request.url.endswith("/board/") else None)
+    held = card(page, site.training, provider.servers[0])
+    held.hover(position={"x": 60, "y": 36})
+    page.mouse.down()
+    target = cards(page, site.inference).bounding_box()
+    page.mouse.move(target["x"] + 60, target["y"] + 30, steps=12)
+    expect(page.locator("body.is-dragging")).to_have_count(1)
+    provider.move(provider.servers[2], site.inference, site.training, by=provider.otto)
+    asked.clear()
+    page.wait_for_timeout(6_000)  # longer than a poll: the absence of one is what is tested
+    assert asked == []
+    with page.expect_response("**/board/move/"):
+        page.mouse.up()
+    expect(card(page, site.training, provider.servers[2])).to_contain_text("Otto")
+    expect(card(page, site.inference, provider.servers[0])).to_have_class(re.compile("card-staged"))
+
+
+def test_the_search_stands_in_the_address(site, page, live_server):
+    page.goto(f"{live_server.url}/board/")
+    page.locator("#search").fill("srv-004")
+    expect(page.locator(".card:visible")).to_have_count(1)
+    assert page.url.endswith("?q=srv-004")
+    page.reload()
+    expect(page.locator("#search")).to_have_value("srv-004")
+    expect(page.locator(".card:visible")).to_have_count(1)
+    page.locator("#search").fill("")
+    expect(page.locator(".card:visible")).to_have_count(6)
+
+
+def test_an_ended_session_leads_to_the_login(site, page, live_server):
+    page.goto(f"{live_server.url}/board/")
+    page.context.clear_cookies()
+    page.wait_for_url("**/account/login/**")
+
+
+def test_an_auditor_moves_nothing(site, live_server, browser, sign_in, ada):
+    context = browser.new_context()
+    sign_in(context, ada)
+    page = context.new_page()
+    page.goto(f"{live_server.url}/board/")
+    expect(page.locator(".card")).to_have_count(6)
+    expect(page.locator(".card-move")).to_have_count(0)
+    card(page, site.training, site.provider.servers[0]).drag_to(cards(page, site.inference))
+    expect(card(page, site.training, site.provider.servers[0])).to_be_visible()
+    assert not StagedChange.objects.exists()
+    context.close()

@@ -1,0 +1,127 @@
+"""The other pages live, and every page under axe in light and in dark."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from django.urls import reverse
+from django.utils import timezone
+from playwright.sync_api import expect
+
+from deploy.models import Observation, Rollout, RolloutStep
+from inventory.models import Port, PortConflict
+
+
+@pytest.fixture
+def busy(site):
+    """Something of everything: staged moves of two people, trouble, a stuck rollout, a fresh look."""
+    provider = site.provider
+    provider.move(provider.servers[0], site.training, site.inference)
+    provider.move(provider.servers[2], site.inference, site.training, by=provider.otto)
+    Port.objects.filter(hca__server=provider.servers[4]).update(confirmed_at=None)
+    PortConflict.objects.create(
+        port=Port.objects.filter(hca__server=provider.servers[5]).first(), claimed_by=provider.servers[4], claim={}
+    )
+    provider.observe()
+    return site
+
+
+def addresses(site) -> dict[str, str]:
+    names = {"board", "plan", "rollouts", "servers", "managers", "partitions", "audit"}
+    pages = {name: reverse(f"console:{name}") for name in names}
+    pages["rollout"] = reverse("console:rollout", args=[Rollout.objects.first().public_id])
+    pages["server"] = reverse("console:server", args=[site.provider.servers[4].public_id])
+    pages["nothing"] = "/nonsense/"
+    return pages
+
+
+def violations(page) -> list[str]:
+    found = Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]})
+    return [
+        f"{rule['id']}: {node['html'][:160]} {node['failureSummary'][:200]}"
+        for rule in found.response["violations"]
+        for node in rule["nodes"]
+    ]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_on_any_page(busy, page, live_server, scheme):
+    page.emulate_media(color_scheme=scheme)
+    evidence = {
+        "counts": {"ports": 14, "proven": 13, "absent": 1, "unreadable": 0, "discrepancies": 1},
+        "discrepancies": ["Port 0x0002c90400000101 holds 0xac41."], "owed": ["0x0002c90400000101"],
+        "not_checked": ["Links were not probed."], "log": ["ERR 7E10: line 3"],
+    }  # fmt: skip
+    Rollout.objects.update(state="STUCK", cause="Log in to m1 and look.", read_back=evidence)
+    for name, address in addresses(busy).items():
+        page.goto(live_server.url + address)
+        found = violations(page)
+        assert not found, f"{name} in {scheme}:\n" + "\n".join(found)
+    page.goto(live_server.url + reverse("console:board"))
+    page.get_by_role("button", name="Move srv-006").click()
+    assert not violations(page)
+    page.keyboard.press("Escape")
+    page.get_by_label("Your menu").click()
+    assert not violations(page)
+    page.wrong[:] = [text for text in page.wrong if "404 (Not Found)" not in text]
+
+
+@pytest.mark.parametrize("width", [420, 768, 1440])
+def test_no_page_is_wider_than_the_screen(busy, page, live_server, width):
+    page.set_viewport_size({"width": width, "height": 800})
+    for name, address in addresses(busy).items():
+        page.goto(live_server.url + address)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+    page.wrong[:] = [text for text in page.wrong if "404 (Not Found)" not in text]
+
+
+def test_the_theme_is_switched_and_kept(site, page, live_server):
+    page.goto(f"{live_server.url}/board/")
+    page.get_by_label("Your menu").click()
+    page.get_by_role("button", name="Dark").click()
+    expect(page.locator("html")).to_have_attribute("data-bs-theme", "dark")
+    assert page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "dark"
+
+
+def test_a_plan_waits_for_its_look_and_then_rolls_out(site, page, live_server):
+    provider = site.provider
+    provider.move(provider.servers[0], site.training, site.inference)
+    Observation.objects.update(read_at=timezone.now() - timedelta(hours=1))
+    page.goto(f"{live_server.url}/board/")
+    page.get_by_role("link", name="Review plan").click()
+    expect(page.get_by_text("Reading the fabric…")).to_be_visible()
+    Observation.objects.filter(state="REQUESTED").update(state="FAILED", failure="Superseded by the test.")
+    provider.observe()
+    page.get_by_label("Reason").fill("ticket 7")
+    page.get_by_role("button", name="Roll out").click()
+    expect(page.locator("#rollout-state")).to_have_attribute("data-state", "QUEUED")
+    assert Rollout.objects.latest("pk").reason == "ticket 7"
+
+
+def test_a_rollout_is_shown_live_to_its_end(site, page, live_server):
+    provider = site.provider
+    provider.move(provider.servers[0], site.training, site.inference)
+    rollout = provider.roll_out(provider.olga)
+    page.goto(live_server.url + reverse("console:rollout", args=[rollout.public_id]))
+    expect(page.get_by_role("button", name="Cancel")).to_be_visible()
+    Rollout.objects.update(state="PLACING")
+    RolloutStep.objects.create(rollout=rollout, at=timezone.now(), state="PLACING", host="m2", text="Placed on m2.")
+    expect(page.locator("#track-PLACING")).to_have_attribute("aria-current", "step")
+    expect(page.locator("#steps")).to_contain_text("Placed on m2.")
+    expect(page.get_by_role("button", name="Cancel")).to_have_count(0)
+    Rollout.objects.filter(pk=rollout.pk).update(
+        finished_at=timezone.now(), state="PROVEN", read_back={"counts": {"ports": 14, "proven": 14}}
+    )
+    expect(page.locator("#closing")).to_contain_text("14 of 14 ports proven")
+    expect(page.locator("#rollout-poller")).to_have_count(0)
+    expect(page.locator("#rollout-state")).to_contain_text("proven")
+
+
+def test_a_server_that_stops_answering_is_told(site, page, live_server):
+    page.goto(f"{live_server.url}/board/")
+    page.route("**/board/", lambda route: route.abort())
+    expect(page.locator("#connection")).to_be_visible()
+    page.unroute("**/board/")
+    expect(page.locator("#connection")).to_be_hidden()
+    page.wrong[:] = [text for text in page.wrong if not re.search("ERR_FAILED|Failed to fetch", text)]

@@ -1,0 +1,105 @@
+"""Who may see and do what: operators act, auditors read, strangers learn nothing, anonymous people sign in."""
+
+import re
+
+import pytest
+from django.urls import reverse
+
+from audit.models import Event
+from deploy.models import Rollout
+from inventory.models import Port
+from partitions.models import Partition, StagedChange
+
+PAGES = ["board", "plan", "rollouts", "servers", "managers", "partitions", "audit"]
+POSTS = [
+    "board_move", "board_discard", "plan", "plan_look", "rollout_cancel", "rollout_check", "rollout_release",
+    "port_confirm", "managers_look", "partitions",
+]  # fmt: skip
+
+
+def address(name: str, site) -> str:
+    if name.startswith("rollout_"):
+        return reverse(f"console:{name}", args=[Rollout.objects.first().public_id])
+    if name == "port_confirm":
+        return reverse("console:port_confirm", args=[Port.objects.first().guid])
+    return reverse(f"console:{name}")
+
+
+def detail_pages(site) -> list[str]:
+    return [
+        reverse("console:rollout", args=[Rollout.objects.first().public_id]),
+        reverse("console:server", args=[site.provider.servers[0].public_id]),
+    ]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_operators_and_auditors_read_every_page(site, operator, auditor, name):
+    assert operator.get(address(name, site)).status_code == 200
+    assert auditor.get(address(name, site)).status_code == 200
+
+
+def test_operators_and_auditors_read_details(site, operator, auditor):
+    for page in detail_pages(site):
+        assert operator.get(page).status_code == 200
+        assert auditor.get(page).status_code == 200
+
+
+@pytest.mark.parametrize("name", ["home", *PAGES])
+def test_strangers_learn_nothing(site, charlie, client_of, name):
+    assert client_of(charlie).get(address(name, site)).status_code == 404
+
+
+def test_strangers_learn_nothing_from_details(site, charlie, client_of):
+    for page in detail_pages(site):
+        assert client_of(charlie).get(page).status_code == 404
+
+
+def test_a_stranger_s_404_shows_no_navigation(site, charlie, client_of):
+    page = client_of(charlie).get("/board/").content.decode()
+    assert "Rollouts" not in page
+    assert "There is nothing here" in page
+
+
+@pytest.mark.parametrize("name", ["home", *PAGES])
+def test_anonymous_people_sign_in(site, client, name):
+    answer = client.get(address(name, site))
+    assert answer.status_code == 302
+    assert answer.url.startswith(reverse("account_login"))
+
+
+@pytest.mark.parametrize("name", POSTS)
+@pytest.mark.parametrize("who", ["auditor", "stranger", "anonymous"])
+def test_only_operators_act(site, ada, charlie, client, client_of, name, who):
+    site.provider.move(site.provider.servers[0], site.training, site.inference)
+    before = Event.objects.count(), StagedChange.objects.count(), Partition.objects.count(), Rollout.objects.count()
+    browser = {"auditor": lambda: client_of(ada), "stranger": lambda: client_of(charlie), "anonymous": lambda: client}
+    fields = {"name": "sneaked-in", "reason": "x", "server": site.provider.servers[0].public_id, "source": "unassigned"}
+    answer = browser[who]().post(address(name, site), fields)
+    assert answer.status_code == (302 if who == "anonymous" else 404)
+    after = Event.objects.count(), StagedChange.objects.count(), Partition.objects.count(), Rollout.objects.count()
+    assert after == before
+
+
+def test_auditors_see_no_button_that_changes_anything(site, auditor):
+    """The theme and the way out are theirs; every other form only reads."""
+    site.provider.move(site.provider.servers[0], site.training, site.inference)
+    Port.objects.filter(hca__server=site.provider.servers[4]).update(confirmed_at=None)
+    Rollout.objects.update(state=Rollout.State.STUCK)
+    pages = [address(name, site) for name in PAGES]
+    pages += [*detail_pages(site), reverse("console:server", args=[site.provider.servers[4].public_id])]
+    for page in pages:
+        text = auditor.get(page).content.decode()
+        posts = re.findall(r'<form method="post" action="([^"]*)"', text)
+        assert sorted(posts) == sorted([reverse("set_theme"), reverse("account_logout")]), page
+        assert "card-move" not in text
+        assert "move-dialog" not in text
+
+
+def test_no_page_has_inline_script_or_style(site, operator):
+    """The content security policy would refuse it, and the page would silently lose it."""
+    for page in [address(name, site) for name in PAGES] + detail_pages(site):
+        answer = operator.get(page)
+        text = answer.content.decode()
+        assert "'unsafe-inline'" not in answer.headers["Content-Security-Policy"]
+        assert not re.search(r"<style|\sstyle=|\son[a-z]+=|javascript:", text), page
+        assert all("src=" in attributes for attributes in re.findall(r"<script\b([^>]*)>", text)), page

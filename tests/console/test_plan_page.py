@@ -1,0 +1,155 @@
+"""The plan's page: a fresh look first, then everything a person needs to say yes, then the button."""
+
+from datetime import timedelta
+
+import pytest
+from django.urls import reverse
+from django.utils import timezone
+
+from deploy.models import Observation, Rollout
+from partitions.models import StagedChange
+
+PLAN = reverse("console:plan")
+
+
+@pytest.fixture
+def staged(site):
+    """One server of Olga's on its way from training to inference."""
+    site.provider.move(site.provider.servers[0], site.training, site.inference)
+    return site
+
+
+def form(answer) -> dict[str, str]:
+    """The hidden fields of the button."""
+    drawn = answer.context["drawn"]
+    return {"selection": "mine", "plan_digest": drawn.digest, "observation": drawn.observation.public_id}
+
+
+def test_an_old_look_is_renewed_before_anything_is_shown(staged, operator, nudges):
+    Observation.objects.update(read_at=timezone.now() - timedelta(hours=1))
+    answer = operator.get(PLAN)
+    text = answer.content.decode()
+    assert "Reading the fabric…" in text
+    assert 'hx-trigger="every 1s"' in text
+    assert "Roll out" not in text
+    assert Observation.objects.filter(state=Observation.State.REQUESTED, why="plan").count() == 1
+    operator.get(PLAN)
+    assert Observation.objects.filter(state=Observation.State.REQUESTED).count() == 1
+
+
+def test_the_fragment_of_a_finished_look_asks_no_more(staged, operator):
+    staged.provider.observe()
+    text = operator.get(PLAN, HTTP_HX_REQUEST="true").content.decode()
+    assert "<html" not in text
+    assert "plan-poller" not in text
+    assert "Roll out" in text
+
+
+def test_a_plan_shows_ports_keys_and_files(staged, operator):
+    staged.provider.observe()
+    text = operator.get(PLAN).content.decode()
+    assert "srv-001 moves from training to inference" in text
+    for port in ("0x0002c90400000101", "0x0002c90400000111"):
+        assert port in text
+    assert "0xac41" in text  # full member of training, read at index 1
+    assert "0x9b07" in text  # full member of inference, to come
+    assert "partitions.conf on m1" in text
+    assert "partitions.conf on m2" in text
+    assert "diff-add" in text
+    assert "By hand:" in text
+    assert "<strong>3</strong> (drag, review, confirm)" in text
+
+
+def test_an_auditor_reads_the_plan_and_asks_for_nothing(staged, auditor):
+    staged.provider.observe()
+    text = auditor.get(PLAN + "?selection=all").content.decode()
+    assert "srv-001 moves" in text
+    assert "an operator rolls them out" in text
+    Observation.objects.update(read_at=timezone.now() - timedelta(hours=1))
+    auditor.get(PLAN + "?selection=all")
+    assert not Observation.objects.filter(state=Observation.State.REQUESTED).exists()
+
+
+def test_nothing_staged_is_said_so(site, operator):
+    site.provider.observe()
+    assert "Nothing is staged" in operator.get(PLAN).content.decode()
+
+
+def test_a_failed_look_says_why_and_offers_another(staged, operator):
+    provider = staged.provider
+    Observation.objects.update(read_at=timezone.now() - timedelta(hours=1))
+    Observation.objects.create(
+        subnet=provider.subnet, state=Observation.State.FAILED, why="plan", requested_at=timezone.now(),
+        finished_at=timezone.now(), failure="Manager host m1 cannot be reached. Start its sshd.",
+    )  # fmt: skip
+    text = operator.get(PLAN).content.decode()
+    assert "Manager host m1 cannot be reached. Start its sshd." in text
+    assert "Look again" in text
+    assert 'id="roll-out"' not in text
+    assert not Observation.objects.filter(state=Observation.State.REQUESTED).exists()
+    operator.post(reverse("console:plan_look"), {"selection": "mine"})
+    assert Observation.objects.filter(state=Observation.State.REQUESTED).count() == 1
+
+
+def test_the_button_starts_the_rollout_of_what_was_looked_at(staged, operator):
+    staged.provider.observe()
+    answer = operator.post(PLAN, form(operator.get(PLAN)) | {"reason": "ticket 7"})
+    rollout = Rollout.objects.latest("pk")
+    assert answer.url == reverse("console:rollout", args=[rollout.public_id])
+    assert rollout.state == Rollout.State.QUEUED
+    assert rollout.reason == "ticket 7"
+
+
+def test_a_stale_plan_says_what_changed_and_offers_the_new_one(staged, operator):
+    provider = staged.provider
+    provider.observe()
+    looked_at = form(operator.get(PLAN))
+    provider.move(provider.servers[1], staged.training, staged.inference)
+    rollouts = Rollout.objects.count()
+    answer = operator.post(PLAN, looked_at)
+    text = answer.content.decode()
+    assert answer.status_code == 409
+    assert "The plan has changed" in text
+    assert "the staged changes are others" in text
+    assert answer.context["drawn"].digest in text  # the new plan, with its own button
+    assert Rollout.objects.count() == rollouts
+
+
+def test_what_deploy_refuses_is_told_on_the_page(staged, operator):
+    provider = staged.provider
+    provider.observe()
+    looked_at = form(operator.get(PLAN))
+    provider.subnet.mode = "OBSERVE"
+    provider.subnet.save()
+    answer = operator.post(PLAN, looked_at)
+    assert answer.status_code == 409
+    assert "Not rolled out" in answer.content.decode()
+    assert "mode" in answer.content.decode()
+
+
+def test_a_plan_that_is_too_big_asks_for_a_reason(site, operator):
+    provider = site.provider
+    for server in provider.servers[:2]:
+        provider.move(server, site.training, None)
+    provider.observe()
+    page = operator.get(PLAN)
+    text = page.content.decode()
+    assert "A reason is needed." in text
+    answer = operator.post(PLAN, form(page))
+    assert answer.status_code == 422
+    assert "give a reason" in answer.content.decode()
+    assert operator.post(PLAN, form(page) | {"reason": "the pilot has ended"}).status_code == 302
+
+
+def test_a_selection_that_is_none_is_not_found(site, operator):
+    assert operator.get(PLAN + "?selection=everything").status_code == 404
+    assert operator.post(PLAN, {"selection": "mine", "observation": "nonsense"}).status_code == 404
+
+
+def test_mine_leaves_out_what_others_staged(staged, operator):
+    provider = staged.provider
+    provider.move(provider.servers[2], staged.inference, staged.training, by=provider.otto)
+    provider.observe()
+    assert [row.hostname for row in operator.get(PLAN).context["rows"]] == ["srv-001"]
+    assert [row.hostname for row in operator.get(PLAN + "?selection=all").context["rows"]] == ["srv-001", "srv-003"]
+    assert StagedChange.objects.count() == 8

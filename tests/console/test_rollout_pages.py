@@ -1,0 +1,138 @@
+"""The rollouts' pages: each state in words, the buttons that fit it, closing words that claim no more than holds."""
+
+import pytest
+from django.urls import reverse
+from django.utils import timezone
+
+from console import lamps
+from deploy.models import Fence, HostOutcome, Rollout, RolloutStep
+
+COUNTS = {"ports": 14, "proven": 14, "absent": 0, "unreadable": 0, "discrepancies": 0, "unaffected_ports_changed": 0}
+
+
+@pytest.fixture
+def rollout(site) -> Rollout:
+    """A rollout that has just been queued."""
+    site.provider.move(site.provider.servers[0], site.training, site.inference)
+    return site.provider.roll_out(site.provider.olga, reason="ticket 7")
+
+
+def page_of(browser, rollout, **state) -> str:
+    if state:
+        Rollout.objects.filter(pk=rollout.pk).update(**state)
+    return browser.get(reverse("console:rollout", args=[rollout.public_id])).content.decode()
+
+
+@pytest.mark.parametrize("state", Rollout.State.values)
+def test_every_state_has_its_word_and_only_its_buttons(rollout, operator, state):
+    text = page_of(operator, rollout, state=state)
+    assert lamps.rollout(state).word in text
+    assert ("/cancel/" in text) == (state == "QUEUED")
+    assert ("/check/" in text) == (state in ("UNPROVEN", "DEGRADED"))
+    assert ("/release/" in text) == (state == "STUCK")
+    unfinished = Rollout.State(state).is_running or Rollout.State(state).is_waiting
+    assert ("rollout-poller" in text) == unfinished
+    if state not in Rollout.State.values[:6]:
+        assert 'id="closing"' in text
+
+
+def test_the_story_and_the_hosts_are_told(rollout, operator):
+    now = timezone.now()
+    RolloutStep.objects.create(rollout=rollout, at=now, state="STAGING", host="m2", text="Staged 512 bytes.")
+    HostOutcome.objects.filter(rollout=rollout, host__name="m2").update(
+        role_at_start="STANDBY", staged_at=now, digest=rollout.revision.digest, failure="The disk of m2 is full."
+    )
+    text = page_of(operator, rollout, state="STAGING")
+    assert "Staged 512 bytes." in text
+    assert "standby" in text
+    assert rollout.revision.digest[:12] in text
+    assert "The disk of m2 is full." in text
+    assert "ticket 7" in text
+
+
+def test_proven_says_what_was_verified(rollout, operator):
+    evidence = {"counts": COUNTS, "discrepancies": [], "owed": [], "not_checked": ["Links were not probed."]}
+    text = page_of(operator, rollout, state="PROVEN", read_back=evidence, finished_at=timezone.now())
+    assert "14 of 14 ports proven, 0 discrepancies, 0 other ports changed." in text
+    assert "Links were not probed." in text
+    assert "sweep barrier" in text
+
+
+def test_proven_without_evidence_claims_nothing(rollout, operator):
+    text = page_of(operator, rollout, state="PROVEN", read_back=None)
+    assert "its evidence is not stored" in text
+    assert "Verified" not in text
+
+
+def test_discrepancies_and_causes_are_told(rollout, operator):
+    sentence = "Port 0x0002c90400000101 holds 0xac41 at index 3, which nothing gives it."
+    evidence = {
+        "counts": COUNTS | {"discrepancies": 1, "proven": 13}, "discrepancies": [sentence],
+        "census_problems": ["An SM that is not registered runs on 0x0002c903000c0001."], "owed": ["0x0002c90400000111"],
+    }  # fmt: skip
+    text = page_of(operator, rollout, state="STUCK", cause="Log in to m1 and look.", read_back=evidence)
+    assert sentence in text
+    assert "An SM that is not registered" in text
+    assert "0x0002c90400000111" in text
+    assert "Log in to m1 and look." in text
+
+
+def test_untrusted_text_stays_text(rollout, operator):
+    text = page_of(operator, rollout, state="REFUSED", cause="<script>alert(1)</script>")
+    assert "<script>alert" not in text
+    assert "&lt;script&gt;" in text
+
+
+def test_the_fragment_is_the_body_alone(rollout, operator):
+    address = reverse("console:rollout", args=[rollout.public_id])
+    text = operator.get(address, HTTP_HX_REQUEST="true").content.decode()
+    assert "<html" not in text
+    assert 'id="rollout-poller"' in text
+
+
+def test_a_queued_rollout_can_be_cancelled(rollout, operator):
+    answer = operator.post(reverse("console:rollout_cancel", args=[rollout.public_id]), follow=True)
+    rollout.refresh_from_db()
+    assert rollout.state == "CANCELLED"
+    assert "before anything was staged or placed" in answer.content.decode()
+
+
+def test_one_that_has_begun_cannot_and_says_so(rollout, operator):
+    Rollout.objects.update(state="PLACING")
+    answer = operator.post(reverse("console:rollout_cancel", args=[rollout.public_id]), follow=True)
+    assert "it can only be cancelled while it is queued" in answer.content.decode()
+
+
+def test_an_unproven_one_is_looked_at_again(rollout, operator):
+    Rollout.objects.update(state="UNPROVEN")
+    operator.post(reverse("console:rollout_check", args=[rollout.public_id]))
+    rollout.refresh_from_db()
+    assert rollout.next_try_at is not None
+
+
+def test_a_stuck_one_is_let_go_of_with_a_reason_only(rollout, operator):
+    Rollout.objects.filter(pk=rollout.pk).update(state="STUCK")
+    address = reverse("console:rollout_release", args=[rollout.public_id])
+    assert "Say what you found" in operator.post(address, {"reason": " "}, follow=True).content.decode()
+    assert Fence.objects.get().rollout_id == rollout.pk
+    answer = operator.post(address, {"reason": "replaced the cable"}, follow=True)
+    assert Fence.objects.get().rollout is None
+    assert "A person let go of the subnet" in answer.content.decode()
+
+
+def test_the_list_shows_all_and_an_empty_one_says_what_to_do(rollout, operator, client_of):
+    text = operator.get(reverse("console:rollouts")).content.decode()
+    assert rollout.public_id in text
+    assert "queued" in text
+    assert operator.get(reverse("console:rollouts") + "?page=nonsense").status_code == 200
+
+
+def test_an_empty_list_says_what_to_do(db, olga, client_of):
+    from inventory.models import Subnet
+
+    Subnet.objects.create(name="lab")
+    assert "No rollout yet" in client_of(olga).get(reverse("console:rollouts")).content.decode()
+
+
+def test_one_that_is_not_there_is_not_found(site, operator):
+    assert operator.get(reverse("console:rollout", args=["nonsense"])).status_code == 404

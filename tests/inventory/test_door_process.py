@@ -1,0 +1,128 @@
+"""The door as it is run: uvicorn, the commands, the real agent on the oldest Python here."""
+
+import contextlib
+import http.client
+import json
+import os
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.inventory.test_agent import AGENT, old_python
+from tests.inventory.trees import case, materialise
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Site:
+    """A database of its own, and the door in front of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.environment = {
+            **os.environ,
+            "DATABASE_URL": f"sqlite://{folder / 'door.sqlite3'}",
+            "FABRICUI_DATA_DIR": str(folder),
+            "FABRICUI_LISTENER": "register",
+            "FABRICUI_REGISTRATION_TRUST": "enrolled",
+        }
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+
+    def manage(self, *arguments: str) -> str:
+        command = [sys.executable, "manage.py", *arguments, "--skip-checks"]
+        done = subprocess.run(command, cwd=ROOT, env=self.environment, check=True, capture_output=True, text=True)
+        return done.stdout.strip()
+
+    def agent(self, hostname: str, tree: Path, *options: str) -> subprocess.CompletedProcess:
+        command = [
+            old_python() or "/usr/bin/python3", str(AGENT), "--url", f"http://127.0.0.1:{self.port}",
+            "--sysfs-root", str(tree), "--hostname", hostname, "--attempts", "3", "--backoff-s", "0.1",
+            "--enrolment-token-file", str(self.folder / "token"),
+            "--credential-file", str(self.folder / hostname / "credential"), *options,
+        ]  # fmt: skip
+        return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+    def count(self, table: str) -> int:
+        with contextlib.closing(sqlite3.connect(self.folder / "door.sqlite3")) as database:
+            return database.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608  a literal below
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    found = Site(tmp_path_factory.mktemp("door"))
+    found.manage("migrate", "-v0")
+    found.manage("create_subnet", "lab")
+    (found.folder / "token").write_text(found.manage("enrolment_token", "lab", "rack 1", "--uses", "2"))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "uvicorn", "fabricui.asgi:application", "--port", str(found.port), "--no-proxy-headers"],
+        cwd=ROOT, env=found.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", found.port), timeout=1).close()
+                break
+            except OSError:
+                assert process.poll() is None, "uvicorn ended"
+                assert time.monotonic() < deadline, "uvicorn does not listen"
+                time.sleep(0.05)
+        yield found
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_server_boots_and_is_there(site, tmp_path):
+    tree = materialise(case("B02"), tmp_path / "infiniband")
+    first = site.agent("srv-001", tree)
+    assert first.returncode == 0, first.stderr
+    assert "mlx4_0 port 1 0x0210fa0300b20001: new" in first.stderr
+    assert "mlx4_0 port 2 None: ethernet. Ethernet ports are listed" in first.stderr
+    again = site.agent("srv-001", tree)
+    assert "0x0210fa0300b20001: unchanged" in again.stderr
+    spoof = site.agent("srv-002", tree)
+    assert spoof.returncode == 0
+    assert "0x0210fa0300b20001: conflict. Port 0x0210fa0300b20001 is registered to another server" in spoof.stderr
+    third = site.agent("srv-003", tree)
+    assert third.returncode == 1
+    assert "The enrolment token is used up" in third.stderr
+    assert site.count("inventory_server") == 2
+    assert site.manage("revoke_server", "lab", "srv-001", "--reason", "stolen").startswith("srv-001: 1 credential")
+    refused = site.agent("srv-001", tree)
+    assert refused.returncode == 1
+    assert "was revoked" in refused.stderr
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_50_mb_are_refused_and_the_door_stays_open(site, chunked):
+    rows = site.count("inventory_server")
+    connection = http.client.HTTPConnection("127.0.0.1", site.port, timeout=60)
+    body = (b" " * 100_000 for _ in range(500))
+    headers = {"Content-Type": "application/json", "Authorization": "Bearer x"}
+    if not chunked:
+        headers["Content-Length"] = "50000000"
+    connection.request("POST", "/register/v1/reports", body, headers, encode_chunked=chunked)
+    answer = connection.getresponse()
+    assert (answer.status, json.loads(answer.read())["error"]) == (413, "too_large")
+    connection.close()
+    other = http.client.HTTPConnection("127.0.0.1", site.port, timeout=60)
+    other.request("POST", "/register/v1/reports", b"{}", {"Content-Type": "application/json"})
+    assert other.getresponse().status == 401
+    other.close()
+    assert site.count("inventory_server") == rows
+
+
+@pytest.mark.parametrize(("listener", "kind"), [("register", "BodyLimit"), ("web", "ASGIHandler")])
+def test_bodies_are_bounded_before_django_reads_them(site, listener, kind):
+    code = "import fabricui.asgi; print(type(fabricui.asgi.application).__name__)"
+    environment = site.environment | {"FABRICUI_LISTENER": listener}
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.stdout.strip() == kind, done.stderr

@@ -1,0 +1,52 @@
+"""The tables behind the golden files of tests/data/golden; the contract tests run the same files through OpenSM."""
+
+from subnet.partitions_conf import NO_PARENT, Header
+from subnet.pkey import PKey
+from subnet.table import Member, Partition, PartitionTable
+from tests.subnet.fabrics import FULL, INFERENCE, LIMITED, SM1, SM2, STORAGE, TRAINING, guid, partition, table
+
+PARENT = "4f1c2e9a0b7d8c6f5e4d3c2b1a09f8e7d6c5b4a39281706f5e4d3c2b1a0f9e8d"
+
+
+def one_tenant() -> PartitionTable:
+    """The sample of the design."""
+    return table(
+        partition(TRAINING, "training", "acme", guid(0x0001), guid(0x0011)),
+        labels={guid(0x0001): "srv-001", guid(0x0011): "srv-001"},
+    )
+
+
+def provider_and_tenants() -> PartitionTable:
+    """A shared storage partition with IPoIB, two tenants, a port without a server, labels that must be made safe."""
+    storage = Partition(
+        STORAGE,
+        "storage",
+        None,
+        (Member(guid(0x51), FULL), Member(guid(1), LIMITED), Member(guid(2), LIMITED), Member(guid(0x21), LIMITED)),
+        ipoib=True,
+    )
+    return table(
+        storage,
+        partition(TRAINING, "training", "acme", guid(1), guid(2)),
+        partition(INFERENCE, "inference", "umbrella", guid(0x21), guid(0x22)),
+        Partition(PKey(0x7FFE), "empty", "acme", (), ipoib=True),
+        labels={guid(1): "srv-001", guid(2): "srv-001", guid(0x21): "rack 12; node=3,a#4", guid(0x51): "nas"},
+    )
+
+
+def long_list() -> PartitionTable:
+    """300 servers with 2 ports in one partition, three manager hosts, a name of 31 letters."""
+    ports = [guid(number) for number in range(0x1000, 0x1000 + 600)]
+    return table(
+        partition(PKey(1), "N" * 31, "t" * 60, *ports),
+        sm_ports=(SM1, SM2, guid(0xFFFF)),
+        labels={port: f"server-{number // 2:03}." + "x" * 60 for number, port in enumerate(ports)},
+    )
+
+
+GOLDEN = {
+    "one-tenant.conf": (one_tenant(), Header("lab", 7, PARENT)),
+    "default-only.conf": (table(), Header("lab", 0, NO_PARENT)),
+    "provider-and-tenants.conf": (provider_and_tenants(), Header("hall-2", 123456789, PARENT)),
+    "long-list.conf": (long_list(), Header("lab", 8, PARENT)),
+}
