@@ -57,7 +57,7 @@ def test_a_plan_shows_ports_keys_and_files(staged, operator):
     assert "partitions.conf on m2" in text
     assert "diff-add" in text
     assert "By hand:" in text
-    assert "<strong>3</strong> (drag, review, confirm)" in text
+    assert "<strong>3</strong> (a move each, review, confirm)" in text
 
 
 def test_an_auditor_reads_the_plan_and_asks_for_nothing(staged, auditor):
@@ -124,7 +124,17 @@ def test_what_deploy_refuses_is_told_on_the_page(staged, operator):
     answer = operator.post(PLAN, looked_at)
     assert answer.status_code == 409
     assert "Not rolled out" in answer.content.decode()
-    assert "mode" in answer.content.decode()
+    assert "FabricUI only looks" in operator.get(PLAN).content.decode()  # said before anybody tries
+
+
+def test_a_frozen_subnet_is_told_on_the_plan(staged, operator):
+    staged.provider.observe()
+    staged.provider.subnet.frozen_at = timezone.now()
+    staged.provider.subnet.frozen_reason = "cabling in row 4"
+    staged.provider.subnet.save()
+    text = operator.get(PLAN).content.decode()
+    assert "Frozen: cabling in row 4." in text
+    assert "disabled>" in text
 
 
 def test_a_plan_that_is_too_big_asks_for_a_reason(site, operator):
