@@ -301,5 +301,8 @@ def _start_supervisor(layout: Layout, state: State) -> None:
         return bool(layout.read_state().processes) or supervisor.poll() is not None
 
     wait_until(started, timeout_s=30.0, what="the supervisor to start")
+    if not layout.read_state().processes:
+        said = (layout.logs / "supervisor.log").read_text(encoding="utf-8", errors="replace")
+        raise LabError(f"The supervisor ended at once: {said.strip()[-500:]}")
     # It outlives this object on purpose; `down` waits for it.
     supervisor.returncode = 0
