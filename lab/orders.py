@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from lab.errors import LabError
 from lab.free_ports import free_port
-from lab.layout import ManagerRecord
+from lab.layout import ManagerRecord, python_environment
 from lab.managers import opensm_command, opensm_environment, rogue_command, sshd_command, write_sshd_config
 from lab.namespaces import fill, make_read_only, mend
 from lab.processes import MARK, ProcessID, descendants, kill_all, listeners_and_sessions
@@ -117,7 +117,7 @@ class Orders:
             command = [sys.executable, "-m", "lab.relay", record.address, *numbers]
             self._lab.children.start(
                 relay, command, cwd=self._lab.layout.run, output=place.sshd_log,
-                env={**environment, "PYTHONPATH": os.environ.get("PYTHONPATH", "")},
+                env=python_environment(self._lab.state.lab),
             )  # fmt: skip
             self._until_listening(record, record.ssh_port, relay)
 

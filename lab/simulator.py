@@ -103,14 +103,14 @@ class Simulator:
         Speaks ibsim's own control protocol as a client of that node, and leaves in the way that keeps the bit.
         """
         own = os.getpid()
-        with _datagram_socket(f"{self._socket_name}:ctl{own}") as control:
-            # ibsim connects to this one at once, and ends when it cannot.
-            with _datagram_socket(f"{self._socket_name}:in{own}"):
-                control.connect(_abstract(f"{self._socket_name}:ctl"))
-                seat = struct.pack("=III32s", own, 0, 0, node_id.encode())
-                slot = struct.unpack_from("=I", self._control(control, _CONNECT, 0, seat))[0]
-                self._control(control, _SET_IS_SM, slot, struct.pack("=i", int(is_sm)))
-                self._control(control, _DISCONNECT, slot, b"")
+        control = _datagram_socket(f"{self._socket_name}:ctl{own}")
+        # ibsim connects to the second one at once, and ends when it cannot.
+        with control, _datagram_socket(f"{self._socket_name}:in{own}"):
+            control.connect(_abstract(f"{self._socket_name}:ctl"))
+            seat = struct.pack("=III32s", own, 0, 0, node_id.encode())
+            slot = struct.unpack_from("=I", self._control(control, _CONNECT, 0, seat))[0]
+            self._control(control, _SET_IS_SM, slot, struct.pack("=i", int(is_sm)))
+            self._control(control, _DISCONNECT, slot, b"")
 
     @staticmethod
     def _control(control: socket.socket, kind: int, slot: int, data: bytes) -> bytes:

@@ -5,10 +5,10 @@ sweep any more. Three such requests exist, all between two SMs, all seen on Open
 
 - an SM that starts sets IsSM before it knows its own port, and drops SMInfo requests until then;
 - an SM that ends drops what it was just asked;
-- a standby that polls a master of lower rank sends it trap 144 and waits for TrapRepress, which ibsim drops.
+- an SM that polls a master of lower rank sends it trap 144 and waits for TrapRepress, which ibsim drops.
 
 So SMs are started and ended one at a time while the others are held still (SIGSTOP), and an SM that is to become the
-master meets the others only when it is.
+master meets the others only when it is the master and they stand by.
 """
 
 import contextlib
@@ -66,18 +66,23 @@ class SubnetManagers:
         """Start an SM; when it ranks above all others it is the master when this returns."""
         self._known[sm.name] = sm
         others = [other for other in self._running() if other.name != sm.name]
-        with self._held(others):
-            if others and all(sm.rank > other.rank for other in others):
-                with self._hidden(others):
-                    ended_before = read_text(sm.log).count("SUBNET UP")
-                    self._launch(sm, namespace)
-                    self._wait_for(sm, "MASTER")
-                    what = f"the first sweep of {sm.name}"
-                    self._lab.until(lambda: read_text(sm.log).count("SUBNET UP") > ended_before, what)
-            else:
+        if not others or any(sm.rank < other.rank for other in others):
+            with self._held(others):
                 self._launch(sm, namespace)
                 if others:
                     self._wait_for(sm, None)
+            return
+        awake = [other for other in others if not self._is_stopped(other)]
+        with self._hidden(others):
+            with self._held(others):
+                ended_before = read_text(sm.log).count("SUBNET UP")
+                self._launch(sm, namespace)
+                self._wait_for(sm, "MASTER")
+                what = f"the first sweep of {sm.name}"
+                self._lab.until(lambda: read_text(sm.log).count("SUBNET UP") > ended_before, what)
+            for other in awake:
+                # They find the new master by their own sweeps and polls, and it does not ask them before.
+                self._wait_for(other, "STANDBY")
 
     def end(self, name: str, *, kill: bool) -> None:
         """End an SM by SIGTERM or SIGKILL; of two that could succeed it, the higher one does."""
@@ -112,11 +117,15 @@ class SubnetManagers:
             sm.name, sm.command, cwd=self._lab.layout.run, output=sm.output, env=sm.environment, namespace=namespace
         )
 
+    def _is_stopped(self, sm: SubnetManager) -> bool:
+        identity = self._lab.children.identity(sm.name)
+        return identity is None or identity.is_stopped
+
     @contextlib.contextmanager
     def _held(self, sms: list[SubnetManager]) -> Iterator[None]:
         """Stop those of `sms` that are not stopped already, and let the same ones go on afterwards."""
-        identities = [self._lab.children.identity(sm.name) for sm in sms]
-        held = [identity for identity in identities if identity is not None and not identity.is_stopped]
+        identities = [self._lab.children.identity(sm.name) for sm in sms if not self._is_stopped(sm)]
+        held = [identity for identity in identities if identity is not None]
         for identity in held:
             identity.send(signal.SIGSTOP)
         try:
