@@ -174,7 +174,7 @@ class House:
                 partition = partitions.create_partition(
                     subnet=self.subnet, tenant=tenant, name=partition_name, actor=actor
                 )
-                for _ in range(max(1, int(count * share)) if free else 0):
+                for _ in range(max(1, round(count * share)) if free else 0):
                     partitions.stage_move(server=free.pop(0), source=None, target=partition, actor=self.operator)
                     if not free:
                         break

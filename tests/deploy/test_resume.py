@@ -116,6 +116,38 @@ def _states(rollout: Rollout) -> Iterator[str]:
     return (event.after["state"] for event in events)
 
 
+def test_a_standby_lost_with_the_worker_after_all_was_placed_does_not_turn_the_rollout_back(scene: Scene):
+    rollout = scene.begin()
+
+    def fail(host: str, verb: str, when: str) -> None:
+        if (host, verb, when) == ("mgr-a", "place", "after"):
+            raise Killed("the worker")
+
+    scene.site.fail = fail
+    with pytest.raises(Killed):
+        scene.run(rollout)
+    assert rollout.state == State.PLACING
+    scene.site.fail = lambda *_: None
+    scene.site.host("mgr-b").is_reachable = False
+    assert scene.later(rollout).state == State.DEGRADED
+
+
+def test_what_was_staged_and_is_gone_after_a_crash_is_staged_again(scene: Scene):
+    rollout = scene.begin()
+
+    def fail(host: str, verb: str, when: str) -> None:
+        if (verb, when) == ("place", "before"):
+            raise Killed("the worker")
+
+    scene.site.fail = fail
+    with pytest.raises(Killed):
+        scene.run(rollout)
+    scene.site.fail = lambda *_: None
+    for host in scene.site.hosts:
+        host.staged.clear()
+    assert scene.later(rollout).state == State.PROVEN
+
+
 def test_a_second_worker_touches_nothing_while_the_first_is_at_work(scene: Scene):
     rollout = scene.begin()
     second = []

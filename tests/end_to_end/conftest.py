@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import pytest
 
 from lab import breaking
-from lab.layout import python_environment
 from lab.managers import first_partitions
 from lab.rows import enrol_site
 from lab.servers import AGENT, sysfs_root, write_tree
@@ -150,7 +149,8 @@ def _desk(site: Site, olga) -> Desk:
 
 def register_servers(site: Site, token: str) -> list:
     """Register every server by what the real agent reads from its tree (the door itself has tests of its own)."""
-    from inventory.operations import digest_of, enrol_server, register_report
+    from inventory.operations import enrol_server, register_report
+    from inventory.operations.enrolment import digest_of
     from inventory.report import parse_report
 
     reading = site.read_ports([guid for box in site.fabric.servers for guid in box.port_guids])
@@ -160,7 +160,7 @@ def register_servers(site: Site, token: str) -> list:
         write_tree(root, box, reading)
         said = subprocess.run(
             [sys.executable, AGENT, "--dry-run", "--sysfs-root", str(root), "--hostname", box.hostname],
-            check=True, capture_output=True, text=True, env=python_environment(),
+            check=True, capture_output=True, text=True,
         )  # fmt: skip
         server = enrol_server(token=token, hostname=box.hostname, credential_digest=digest_of(box.hostname))
         register_report(server=server, report=parse_report(json.loads(said.stdout)))

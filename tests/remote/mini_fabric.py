@@ -71,7 +71,7 @@ class MiniFabric:
     def manager_host(self, name: str, hca: int, public_key: Path) -> Host:
         """A folder prepared by `install` whose reader sits at this HCA."""
         lines = [word for pair in self.seat(hca).items() for word in ("--host-env-line", "=".join(pair))]
-        host = install(self.root / name, public_key, *lines, port_guid=port_guid(hca))
+        host = install(self.root / name, public_key, *lines, port_guid=port_guid(hca), simulator=self.socket_name)
         host.partitions.write_text(partitions())
         return host
 

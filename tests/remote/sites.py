@@ -51,6 +51,8 @@ class Host:
     wrapper_digest: str
     reader_digest: str
     authorized_keys: str
+    # The name of the simulated fabric it belongs to: tests run beside each other and see each other's processes.
+    simulator: str
 
     @property
     def wrapper(self) -> Path:
@@ -78,8 +80,9 @@ class Host:
         return sorted(path.name for path in self.partitions.parent.glob(".*"))
 
 
-def install(root: Path, public_key: Path, *extra: str, port_guid: str = PORT_GUID) -> Host:
+def install(root: Path, public_key: Path, *extra: str, port_guid: str = PORT_GUID, simulator: str = "") -> Host:
     """Prepare a manager host below `root` with the documented command."""
+    simulator = simulator or f"none-{sha256(str(root).encode())[:16]}"
     for folder in ("etc", "log"):
         (root / folder).mkdir(parents=True, exist_ok=True)
     conf, partitions = root / "host", root / "etc" / "partitions.conf"
@@ -87,14 +90,15 @@ def install(root: Path, public_key: Path, *extra: str, port_guid: str = PORT_GUI
     done = subprocess.run(
         [
             SOURCES / "install", "--to", conf, "--partitions", partitions, "--list", list_file, "--log", log,
-            "--port-guid", port_guid, "--authorized-key", public_key, *extra,
+            "--port-guid", port_guid, "--authorized-key", public_key,
+            "--host-env-line", f"IBSIM_SOCKNAME={simulator}", *extra,
         ],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     rows = [row.split() for row in done.stdout.splitlines()]
     line = next(row for row in done.stdout.splitlines() if row.startswith("restrict,command="))
-    return Host(conf, partitions, list_file, log, rows[0][1], rows[1][1], line)
+    return Host(conf, partitions, list_file, log, rows[0][1], rows[1][1], line, simulator)
 
 
 class Sshd:
@@ -180,7 +184,9 @@ def _is_locked(account: str) -> bool:
 
 
 @contextlib.contextmanager
-def looks_like_opensm(root: Path, *arguments: str, environment: dict[str, str] | None = None) -> Iterator[Path]:
+def looks_like_opensm(
+    root: Path, *arguments: str, simulator: str, environment: dict[str, str] | None = None
+) -> Iterator[Path]:
     """A process called opensm with these arguments, which notes every SIGHUP in the file it yields."""
     root.mkdir(parents=True, exist_ok=True)
     program, hups = root / "opensm", root / "hups"
@@ -190,7 +196,7 @@ def looks_like_opensm(root: Path, *arguments: str, environment: dict[str, str] |
         "while :; do sleep 0.05; done\n"
     )
     program.chmod(0o755)
-    own = {"OSM_TMP_DIR": str(root), "OSM_CACHE_DIR": str(root), "PATH": "/usr/bin:/bin"}
+    own = {"OSM_TMP_DIR": str(root), "OSM_CACHE_DIR": str(root), "PATH": "/usr/bin:/bin", "IBSIM_SOCKNAME": simulator}
     process = subprocess.Popen([program, *arguments], env=own | (environment or {}), cwd=root)
     try:
         wait_until((root / "up").exists)

@@ -2,6 +2,7 @@
 
 import os
 import time
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -31,12 +32,18 @@ def conf_of(prepared: Host, folder: Path, *lines: str) -> str:
     return str(conf)
 
 
+def pretend(
+    prepared: Host, folder: Path, *words: str, environment: dict[str, str] | None = None, simulator: str = ""
+) -> AbstractContextManager[Path]:
+    return looks_like_opensm(folder, *words, simulator=simulator or prepared.simulator, environment=environment)
+
+
 class TestBinding:
     def test_names_the_process_and_what_it_really_uses(
         self, manager: ManagerHost, prepared: Host, tmp_path: Path
     ) -> None:
         conf = conf_of(prepared, tmp_path / "sm")
-        with looks_like_opensm(tmp_path / "sm", "-F", conf, *arguments(prepared)):
+        with pretend(prepared, tmp_path / "sm", "-F", conf, *arguments(prepared)):
             identity = manager.identify()
         assert identity.problems == ()
         assert identity.process is not None
@@ -59,7 +66,7 @@ class TestBinding:
     def test_finds_it_by_any_spelling_of_the_guid(
         self, manager: ManagerHost, prepared: Host, tmp_path: Path, spelling: list[str]
     ) -> None:
-        with looks_like_opensm(tmp_path / "sm", *spelling, "-P", str(prepared.partitions)):
+        with pretend(prepared, tmp_path / "sm", *spelling, "-P", str(prepared.partitions)):
             process = manager.identify().process
         assert process is not None
         assert process.port_guid == PORT_GUID
@@ -72,7 +79,7 @@ class TestBinding:
             f"log_file {prepared.log}",
         )  # fmt: skip
         os.utime(conf, (time.time() - 60, time.time() - 60))
-        with looks_like_opensm(tmp_path / "sm", "--config", conf):
+        with pretend(prepared, tmp_path / "sm", "--config", conf):
             identity = manager.identify()
             assert identity.problems == ()
             assert identity.process is not None
@@ -90,7 +97,7 @@ class TestBinding:
         words = ["-F", "opensm.conf", "-g", PORT_GUID, "-P", "../etc/partitions.conf", "-f", "../log/opensm.log"]
         prepared.partitions.write_bytes(b"x")
         prepared.log.write_bytes(b"x")
-        with looks_like_opensm(tmp_path / "sm", *words):
+        with pretend(prepared, tmp_path / "sm", *words):
             assert manager.identify().problems == ()
 
 
@@ -100,7 +107,7 @@ class TestProblems:
     ) -> None:
         conf = conf_of(prepared, tmp_path / "sm")
         words = ["-F", conf, "-g", PORT_GUID, "-P", "/etc/opensm/other.conf", "-f", str(prepared.log)]
-        with looks_like_opensm(tmp_path / "sm", *words) as hups:
+        with pretend(prepared, tmp_path / "sm", *words) as hups:
             [problem] = manager.identify().problems
             assert "reads /etc/opensm/other.conf" in problem
             assert f"-P {prepared.partitions}" in problem
@@ -111,14 +118,14 @@ class TestProblems:
     def test_another_list_and_another_log_are_problems(
         self, manager: ManagerHost, prepared: Host, tmp_path: Path
     ) -> None:
-        with looks_like_opensm(tmp_path / "sm", "-g", PORT_GUID, "-P", str(prepared.partitions), "-f", "/tmp/x.log"):
+        with pretend(prepared, tmp_path / "sm", "-g", PORT_GUID, "-P", str(prepared.partitions), "-f", "/tmp/x.log"):
             text = "\n".join(manager.identify().problems)
         assert f"writes its list to {tmp_path}/sm/opensm-subnet.lst" in text
         assert "logs to /tmp/x.log" in text
 
     def test_two_for_one_port_are_a_problem(self, manager: ManagerHost, prepared: Host, tmp_path: Path) -> None:
-        first = looks_like_opensm(tmp_path / "a", "-F", conf_of(prepared, tmp_path / "a"), *arguments(prepared))
-        second = looks_like_opensm(tmp_path / "b", "-F", conf_of(prepared, tmp_path / "b"), *arguments(prepared))
+        first = pretend(prepared, tmp_path / "a", "-F", conf_of(prepared, tmp_path / "a"), *arguments(prepared))
+        second = pretend(prepared, tmp_path / "b", "-F", conf_of(prepared, tmp_path / "b"), *arguments(prepared))
         with first, second:
             assert any("Two OpenSM run for port" in problem for problem in manager.identify().problems)
             with pytest.raises(OpenSMDiffers):
@@ -128,8 +135,8 @@ class TestProblems:
         self, manager: ManagerHost, prepared: Host, tmp_path: Path
     ) -> None:
         conf = conf_of(prepared, tmp_path / "a")
-        first = looks_like_opensm(tmp_path / "a", "-F", conf, *arguments(prepared))
-        second = looks_like_opensm(tmp_path / "b", "-P", str(prepared.partitions), "-g", OTHER_GUID)
+        first = pretend(prepared, tmp_path / "a", "-F", conf, *arguments(prepared))
+        second = pretend(prepared, tmp_path / "b", "-P", str(prepared.partitions), "-g", OTHER_GUID)
         with first, second:
             identity = manager.identify()
         assert len(identity.sharing) == 1
@@ -141,17 +148,25 @@ class TestProblems:
     def test_one_that_shares_dump_and_cache_folder_is_named(
         self, manager: ManagerHost, prepared: Host, tmp_path: Path
     ) -> None:
-        first = looks_like_opensm(tmp_path / "a", *arguments(prepared))
+        first = pretend(prepared, tmp_path / "a", *arguments(prepared))
         shared = {"OSM_TMP_DIR": str(tmp_path / "a"), "OSM_CACHE_DIR": str(tmp_path / "a")}
-        second = looks_like_opensm(tmp_path / "b", "-P", "/x", "-g", OTHER_GUID, environment=shared)
+        second = pretend(prepared, tmp_path / "b", "-P", "/x", "-g", OTHER_GUID, environment=shared)
         with first, second:
             [sentence] = manager.identify().sharing
         assert f"the dump folder {tmp_path}/a, the cache folder {tmp_path}/a" in sentence
 
     def test_one_without_a_guid_is_mentioned(self, manager: ManagerHost, prepared: Host, tmp_path: Path) -> None:
-        with looks_like_opensm(tmp_path / "sm", "-P", str(prepared.partitions)):
+        with pretend(prepared, tmp_path / "sm", "-P", str(prepared.partitions)):
             [problem] = manager.identify().problems
         assert "was started without a port GUID" in problem
+
+    def test_one_on_another_simulated_fabric_of_this_machine_is_none_of_ours(
+        self, manager: ManagerHost, prepared: Host, tmp_path: Path
+    ) -> None:
+        with pretend(prepared, tmp_path / "sm", *arguments(prepared), simulator="another"):
+            identity = manager.identify()
+        assert identity.process is None
+        assert identity.sharing == ()
 
 
 class TestReload:
@@ -160,8 +175,8 @@ class TestReload:
     ) -> None:
         prepared.list_file.write_bytes(b"list")
         prepared.log.write_bytes(b"0123456789")
-        other = looks_like_opensm(tmp_path / "b", "-P", "/x", "-g", OTHER_GUID)
-        with looks_like_opensm(tmp_path / "a", *arguments(prepared)) as hups, other as other_hups:
+        other = pretend(prepared, tmp_path / "b", "-P", "/x", "-g", OTHER_GUID)
+        with pretend(prepared, tmp_path / "a", *arguments(prepared)) as hups, other as other_hups:
             mark = manager.reload()
             identity = manager.identify()
             wait_until(hups.exists)
@@ -175,13 +190,13 @@ class TestReload:
     def test_a_silent_sm_is_reloaded_all_the_same(self, manager: ManagerHost, prepared: Host, tmp_path: Path) -> None:
         prepared.replace_reader("exit 81")
         manager = prepared.locally()
-        with looks_like_opensm(tmp_path / "sm", *arguments(prepared)) as hups:
+        with pretend(prepared, tmp_path / "sm", *arguments(prepared)) as hups:
             mark = manager.reload()
             wait_until(hups.exists)
         assert (mark.activity, mark.list_mtime_ns, mark.log_offset, mark.log_inode) == (-1, 0, 0, 0)
 
     def test_only_another_ports_opensm_is_no_opensm(self, manager: ManagerHost, prepared: Host, tmp_path: Path) -> None:
-        with looks_like_opensm(tmp_path / "sm", "-g", OTHER_GUID, "-P", str(prepared.partitions)) as hups:
+        with pretend(prepared, tmp_path / "sm", "-g", OTHER_GUID, "-P", str(prepared.partitions)) as hups:
             with pytest.raises(OpenSMNotRunning):
                 manager.reload()
             assert not hups.exists()

@@ -161,7 +161,9 @@ class TestLostConnection:
         notes = tmp_path / "notes"
         prepared.replace_reader(SLOW.format(notes=notes, seconds=1))
         shell.call("identify", timeout_s=10)
-        with looks_like_opensm(tmp_path / "sm", "-g", "0x0210fa10000a0001", "-P", str(prepared.partitions)):
+        with looks_like_opensm(
+            tmp_path / "sm", "-g", "0x0210fa10000a0001", "-P", str(prepared.partitions), simulator=prepared.simulator
+        ):
             with ThreadPoolExecutor(1) as pool:
                 answer = pool.submit(shell.call, "reload", timeout_s=20)
                 wait_until(notes.exists)
