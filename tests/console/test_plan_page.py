@@ -26,6 +26,7 @@ def form(answer) -> dict[str, str]:
 
 
 def test_an_old_look_is_renewed_before_anything_is_shown(staged, operator, nudges):
+    Rollout.objects.update(finished_at=timezone.now() - timedelta(hours=2))
     Observation.objects.update(read_at=timezone.now() - timedelta(hours=1))
     answer = operator.get(PLAN)
     text = answer.content.decode()
@@ -35,6 +36,15 @@ def test_an_old_look_is_renewed_before_anything_is_shown(staged, operator, nudge
     assert Observation.objects.filter(state=Observation.State.REQUESTED, why="plan").count() == 1
     operator.get(PLAN)
     assert Observation.objects.filter(state=Observation.State.REQUESTED).count() == 1
+
+
+def test_a_look_from_before_the_last_rollout_ended_is_renewed(staged, operator):
+    """However young it is, it shows what no longer is."""
+    staged.provider.observe(read_at=timezone.now() - timedelta(seconds=20))
+    Rollout.objects.update(state="RESTORED", after=None, finished_at=timezone.now() - timedelta(seconds=5))
+    young = Observation.objects.filter(read_at__gt=timezone.now() - timedelta(seconds=10))
+    young.update(read_at=timezone.now() - timedelta(seconds=30))
+    assert "Reading the fabric…" in operator.get(PLAN).content.decode()
 
 
 def test_the_fragment_of_a_finished_look_asks_no_more(staged, operator):

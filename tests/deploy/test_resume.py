@@ -8,6 +8,7 @@ import pytest
 
 from audit.models import Event
 from deploy import queries
+from deploy.errors import ClaimLost
 from deploy.lease import is_gone, new_holder
 from deploy.models import Rollout
 from deploy.story import Story
@@ -180,6 +181,27 @@ def test_a_worker_that_slept_too_long_changes_nothing_any_more(scene: Scene):
     assert woken
     assert rollout.state == State.PROVEN
     assert list(_states(rollout)).count(State.READING_BACK) == 1
+
+
+def test_only_who_holds_the_lease_writes_even_in_the_same_state(scene: Scene):
+    rollout = scene.begin()
+    first = Story.take_up(rollout, clock=scene.clock)
+    assert first is not None
+    assert Story.take_up(rollout, clock=scene.clock) is None
+    scene.clock.forward(3600)
+    second = Story.take_up(rollout, clock=scene.clock)
+    assert second is not None
+    for write in (
+        lambda: first.advance(State.STAGING, "too late"),
+        lambda: first.keep(cause="too late"),
+        lambda: first.put_off("too late"),
+        first.new_generation,
+    ):
+        with pytest.raises(ClaimLost):
+            write()
+    rollout.refresh_from_db()
+    assert (rollout.state, rollout.cause, rollout.generation) == (State.QUEUED, "", scene.fence.generation)
+    second.advance(State.STAGING, "in time")
 
 
 def test_a_lease_ends_at_once_when_its_process_is_known_to_be_gone(scene: Scene):

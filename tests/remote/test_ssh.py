@@ -213,7 +213,11 @@ class TestTraffic:
 
     def test_no_more_than_four_verbs_run_at_a_time(self, prepared: Host, shell: SSHShell, tmp_path: Path) -> None:
         notes = tmp_path / "notes"
-        prepared.replace_reader(SLOW.format(notes=notes, seconds=0.5))
+        # Each verb waits until four have begun, so that a slow machine cannot make them miss one another.
+        prepared.replace_reader(
+            f"echo start >>{notes}; tries=0; while [ $(grep -c start {notes}) -lt 4 ] && [ $tries -lt 200 ]; "
+            f"do sleep 0.05; tries=$((tries + 1)); done; sleep 0.3; echo end >>{notes}"
+        )
         with ThreadPoolExecutor(7) as pool:
             replies = list(pool.map(lambda _: shell.call("sm_state", timeout_s=30), range(7)))
         assert [reply.exit_status for reply in replies] == [0] * 7
