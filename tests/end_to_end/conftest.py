@@ -13,6 +13,7 @@ import pytest
 
 from lab import breaking
 from lab.managers import first_partitions
+from lab.orders import ROGUE
 from lab.rows import enrol_site
 from lab.servers import AGENT, sysfs_root, write_tree
 from lab.site import Site
@@ -41,7 +42,6 @@ def as_new(site: Site) -> None:
             if path != manager.partitions_file:
                 path.unlink()
         manager.partitions_file.write_bytes(first)
-    site.wait_for_roles()
     # New SM processes: what the old ones remembered of indexes goes, as after a restart of both hosts.
     for manager in site.managers:
         breaking.restart_opensm(site, manager.name)
@@ -170,7 +170,8 @@ def register_servers(site: Site, token: str) -> list:
 
 def _mend(site: Site) -> None:
     """Undo whatever a test has broken; each step does nothing where nothing is broken."""
-    breaking.end_rogue(site)
+    if site.state.process(ROGUE) is not None:
+        breaking.end_rogue(site)
     for manager in site.managers:
         if manager.opensm is not None:
             os.kill(manager.opensm_pid, signal.SIGCONT)
