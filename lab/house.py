@@ -144,7 +144,8 @@ class House:
         """The demo's operator."""
         from people.models import User
 
-        return User.objects.get(username="operator")
+        operator: User = User.objects.get(username="operator")
+        return operator
 
     # --- the first hour of the site -----------------------------------------------------------------------------------
     def boot(self, *, silent: int = 0) -> None:
@@ -205,6 +206,8 @@ class House:
 
         self.observe()
         drawn = partitions.draw_up_plan(subnet=self.subnet, selection=selection, user=self.operator)
+        if drawn.observation is None:
+            raise DemoFailed("the plan rests on no look at the fabric")
         if before_start is not None:
             before_start()
         rollout = partitions.roll_out(

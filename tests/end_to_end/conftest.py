@@ -1,8 +1,6 @@
 """A small lab for the whole folder, rows of it for each test, and the two ways to roll out: alone and by the worker."""
 
 import json
-import os
-import signal
 import subprocess
 import sys
 import time
@@ -173,7 +171,5 @@ def _mend(site: Site) -> None:
     if site.state.process(ROGUE) is not None:
         breaking.end_rogue(site)
     for manager in site.managers:
-        if manager.opensm is not None:
-            os.kill(manager.opensm_pid, signal.SIGCONT)
         breaking.mend_disk(site, manager.name)
         breaking.restore_host_key(site, manager.name)
