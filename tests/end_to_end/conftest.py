@@ -12,6 +12,7 @@ import pytest
 from lab import breaking
 from lab.managers import first_partitions
 from lab.orders import ROGUE
+from lab.quiet import wait_until_quiet
 from lab.rows import enrol_site
 from lab.servers import AGENT, sysfs_root, write_tree
 from lab.site import Site
@@ -45,21 +46,7 @@ def as_new(site: Site) -> None:
         breaking.restart_opensm(site, manager.name)
     site.wait_for_master(site.managers[0].name)
     site.wait_for_roles()
-    wait_for_quiet(site)
-
-
-def wait_for_quiet(site: Site) -> None:
-    """Wait until no sweep has rewritten the master's list for a second."""
-    listing = site.managers[0].list_file
-    quiet_since, seen = time.monotonic(), -1
-    deadline = time.monotonic() + 30
-    while time.monotonic() - quiet_since < 1.0:
-        if time.monotonic() > deadline:
-            pytest.fail("the master sweeps without end")
-        time.sleep(0.05)
-        now = listing.stat().st_mtime_ns if listing.exists() else 0
-        if now != seen or now == 0:
-            quiet_since, seen = time.monotonic(), now
+    wait_until_quiet(site.managers[0].list_file)
 
 
 @dataclass
