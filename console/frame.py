@@ -74,6 +74,17 @@ def fence_of(subnet: Subnet) -> Fence | None:
     return fence
 
 
+def obstacle(subnet: Subnet) -> str:
+    """Why nothing may be rolled out on the subnet whatever the plan, in a sentence; empty when something may."""
+    if subnet.frozen_at is not None:
+        return f"Frozen: {subnet.frozen_reason or 'no reason given'}. No rollout starts until it is unfrozen."
+    return {
+        Subnet.Mode.OBSERVE: "This subnet is in mode observe: FabricUI only looks and places nothing.",
+        Subnet.Mode.PROPOSE: "This subnet is in mode propose: FabricUI plans and places nothing.",
+        Subnet.Mode.WRITE: "",
+    }[Subnet.Mode(subnet.mode)]
+
+
 def _navigation(request: HttpRequest) -> list[NavigationItem]:
     items = []
     for title, name, icon in PAGES:
@@ -93,12 +104,5 @@ def _chip(request: HttpRequest) -> SubnetChip | None:
     if rollout is not None:
         sentence = f"Rollout {rollout.public_id} holds the subnet: {lamps.rollout(rollout.state).word}."
         return SubnetChip(subnet.name, lamp, sentence, reverse("console:rollout", args=[rollout.public_id]))
-    if subnet.frozen_at is not None:
-        sentence = f"Frozen: {subnet.frozen_reason or 'no reason given'}. No rollout starts until it is unfrozen."
-    else:
-        sentence = {
-            Subnet.Mode.OBSERVE: "FabricUI only looks: it plans and places nothing on this subnet.",
-            Subnet.Mode.PROPOSE: "FabricUI plans, but places nothing on this subnet.",
-            Subnet.Mode.WRITE: "FabricUI may roll out on this subnet, and no rollout is running.",
-        }[Subnet.Mode(subnet.mode)]
+    sentence = obstacle(subnet) or "FabricUI may roll out on this subnet, and no rollout is running."
     return SubnetChip(subnet.name, lamp, sentence, reverse("console:managers"))

@@ -38,7 +38,9 @@ def commands(*, addresses: Addresses, broker: Broker) -> dict[str, tuple[list[st
     if broker.command:
         table["broker"] = (list(broker.command), {})
     table["web"] = ([*uvicorn, "--port", str(addresses.web_port)], {"FABRICUI_LISTENER": "web"})
-    table["register"] = ([*uvicorn, "--port", str(addresses.register_port)], {"FABRICUI_LISTENER": "register"})
+    # What a tenant's server writes into X-Forwarded-For is nobody's address (docs/registration.md).
+    door = [*uvicorn, "--port", str(addresses.register_port), "--no-proxy-headers"]
+    table["register"] = (door, {"FABRICUI_LISTENER": "register"})
     for queue in ("rollout", "observe", "housekeeping"):
         table[queue] = ([*worker, "-Q", queue, "-n", f"{queue}@fabricui"], {})
     # The schedule is code and every tick is idempotent: nothing of it needs to be kept on disk.

@@ -191,5 +191,6 @@ LOGGING = {
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "loggers": {"paramiko": {"level": "WARNING"}},  # one line a connection says nothing that the story does not
     "root": {"handlers": ["stderr"], "level": environment.text("FABRICUI_LOG_LEVEL", "INFO")},
 }

@@ -100,8 +100,6 @@ def _up(arguments: argparse.Namespace) -> int:
         while site.state_file.exists() and site.state.phase == "up":
             time.sleep(0.5)
         raise LabError(site.state.problem if site.state_file.exists() else "The lab was ended from elsewhere.")
-    except KeyboardInterrupt:
-        return 0
     finally:
         site.down()
 

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 from lab.bench import Bench, Figures
+from lab.quiet import wait_until_quiet
 from lab.site import Site
 from remote.manager_host import ManagerHost
 from remote.ssh import SSHShell
@@ -14,6 +15,7 @@ from subnet.observed import ObservedFabric, parse_reading
 
 PACE_SMPS_PER_S = 2000
 READ_WITHIN_S = 120
+LARGE_QUIET_S = 6  # a sweep of so many ports writes the list only at its end
 
 
 def measure(arguments: argparse.Namespace) -> Figures:
@@ -38,6 +40,7 @@ def measure(arguments: argparse.Namespace) -> Figures:
         )
         try:
             rates: list[float] = []
+            wait_until_quiet(manager.list_file, quiet_s=LARGE_QUIET_S)
             fabric = _read(host, 0)[0]
             for _ in range(arguments.runs):
                 fabric, seconds = _read(host, 0)

@@ -13,10 +13,11 @@ from lab.bench import Bench, Figures
 from lab.free_ports import free_port
 from lab.house import House
 from lab.managers import LabManager
+from lab.quiet import wait_until_quiet
 from lab.site import Site
 
 SWEEP_WITHIN_S = 60
-QUIET_S = 1.5  # no rewrite of the list for so long: no sweep is running
+LARGE_QUIET_S = 4  # a sweep of so many ports writes the list only at its end
 
 
 def measure(arguments: argparse.Namespace) -> Figures:
@@ -74,7 +75,7 @@ def _without_a_member(lines: list[bytes]) -> list[bytes]:
 
 def _place_and_wait(master: LabManager, data: bytes) -> float:
     listing = master.list_file
-    _wait_until_quiet(listing)
+    wait_until_quiet(listing, quiet_s=LARGE_QUIET_S)
     begun_mtime = listing.stat().st_mtime_ns
     beside = master.partitions_file.with_suffix(".bare")
     beside.write_bytes(data)
@@ -86,19 +87,8 @@ def _place_and_wait(master: LabManager, data: bytes) -> float:
         if time.monotonic() > deadline:
             raise RuntimeError(f"OpenSM did not end a sweep within {SWEEP_WITHIN_S} s")
         time.sleep(0.005)
-    _wait_until_quiet(listing)
+    wait_until_quiet(listing, quiet_s=LARGE_QUIET_S)
     return (listing.stat().st_mtime_ns - begun) / 1e9
-
-
-def _wait_until_quiet(listing: Path) -> None:
-    quiet_since, seen = time.monotonic(), listing.stat().st_mtime_ns
-    deadline = time.monotonic() + SWEEP_WITHIN_S
-    while time.monotonic() - quiet_since < QUIET_S:
-        if time.monotonic() > deadline:
-            raise RuntimeError("OpenSM sweeps without end")
-        time.sleep(0.05)
-        if listing.stat().st_mtime_ns != seen:
-            quiet_since, seen = time.monotonic(), listing.stat().st_mtime_ns
 
 
 def _rollout(house: House, *, forward: bool) -> float:

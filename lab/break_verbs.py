@@ -53,6 +53,9 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     replace.add_argument("--file", type=Path, help="the bytes of this file instead")
     replace.set_defaults(run=_replace)
     _add_fabric_verbs(verbs)
+    for verb in verbs.choices.values():
+        # Also after the verb; suppressed so that it does not undo the one before it.
+        verb.add_argument("--dir", type=Path, default=argparse.SUPPRESS, help="the lab's directory")
 
 
 def _add_fabric_verbs(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

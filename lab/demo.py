@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
+from lab.errors import LabError
 from lab.free_ports import free_port, is_free
 from lab.house import DemoFailed, House
 from lab.once import move_and_prove
@@ -27,6 +28,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--hcas", type=int, default=2, help="HCAs a server (default 2)")
     parser.add_argument("--silent", type=int, default=0, metavar="N", help="stop the agents of N servers")
     parser.add_argument(
+        "--dir", type=Path, default=Path(".fabricui/demo"), help="where its data lie (default .fabricui/demo)"
+    )
+    parser.add_argument(
         "--port", type=int, default=8000, help="port of the web door (default 8000; a free one if taken)"
     )
     once = parser.add_argument_group("without a person")
@@ -36,7 +40,8 @@ def main(argv: list[str]) -> int:
     once.add_argument("--out", type=Path, help="folder that keeps the tables before and after (default: a new one)")
     once.add_argument("--spoil-port", metavar="GUID", help="write a foreign P_Key to this port behind our back")
     arguments = parser.parse_args(argv)
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in (signal.SIGTERM, signal.SIGINT):  # a shell that starts it in the background ignores SIGINT
+        signal.signal(number, _interrupt)
     try:
         with running(arguments) as house:
             if arguments.once:
@@ -49,7 +54,7 @@ def main(argv: list[str]) -> int:
     except KeyboardInterrupt:
         print("\nStopped; nothing is left running.", file=sys.stderr)
         return 130
-    except DemoFailed as error:
+    except (DemoFailed, LabError) as error:
         print(f"The demo failed: {error}", file=sys.stderr)
         return 1
 
@@ -63,10 +68,10 @@ def running(arguments: argparse.Namespace) -> Iterator[House]:
     if arguments.once:
         folder = Path(tempfile.mkdtemp(prefix="fabricui-once-"))
     else:
-        folder = Path(".fabricui/demo").absolute()
-        Site.remove(folder / "lab")  # what a killed demo has left
-        shutil.rmtree(folder, ignore_errors=True)
+        folder = arguments.dir.absolute()
+        _clear_away(folder)
         folder.mkdir(parents=True)
+        (folder / "this-is-a-demo").touch()
     try:
         _say(f"Simulated fabric: {arguments.servers} servers with {arguments.hcas} HCAs each, two real OpenSM …")
         with Site.up(directory=folder / "lab", servers=arguments.servers, hcas=arguments.hcas) as site:
@@ -85,6 +90,14 @@ def running(arguments: argparse.Namespace) -> Iterator[House]:
     finally:
         if arguments.once:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _clear_away(folder: Path) -> None:
+    """Remove what an earlier demo has left in `folder`; raise DemoFailed when that is no demo's folder."""
+    if folder.exists() and any(folder.iterdir()) and not (folder / "this-is-a-demo").exists():
+        raise DemoFailed(f"{folder} is not empty and not a demo's folder. Name another one with --dir.")
+    Site.remove(folder / "lab")
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _say(text: str) -> None:

@@ -23,6 +23,7 @@ _MAX_SWITCH_PORTS = 254
 WIDEST_SMALL_LEAF = 12
 WIDE_LEAF = 32
 SMALL_FABRIC_PORTS = 512
+SALTS = _SYSTEM >> 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +114,15 @@ class Fabric:
         raise LookupError(f"No HCA of the lab has the port GUID {port_guid}.")
 
 
-def generate(*, servers: int = 24, hcas: int = 2, leaf_width: int | None = None, spines: int = 2) -> Fabric:
+def generate(
+    *, servers: int = 24, hcas: int = 2, leaf_width: int | None = None, spines: int = 2, salt: int = 0
+) -> Fabric:
     """Cable `servers` boxes with `hcas` HCAs each and two manager hosts to leaves of `leaf_width` HCA ports.
 
     The HCAs are cabled rail by rail (all first HCAs, then all second ones), the first manager host to the first
-    leaf and the second to the last, so that the managers never share a leaf. Raises ValueError for numbers that no
+    leaf and the second to the last, so that the managers never share a leaf. `salt` (below SALTS) goes into the
+    managers' GUIDs, because a manager host finds its OpenSM by port GUID among all processes of the machine, those of
+    other labs included. Raises ValueError for numbers that no
     fabric can have: a switch has at most 254 ports.
     """
     if not 1 <= servers <= _MAX_SERVERS or not 1 <= hcas <= _MAX_HCAS:
@@ -134,12 +139,12 @@ def generate(*, servers: int = 24, hcas: int = 2, leaf_width: int | None = None,
             f"{_MAX_SWITCH_PORTS} ports. Choose another leaf width or number of spines."
         )
     seats = _seats(total, leaf_width)
-    first = _box("sm-a", _MANAGER_BOX + 1, [next(seats)])
+    first = _box("sm-a", _MANAGER_BOX + 1, [next(seats)], first_hca=salt)
     of_server: list[list[tuple[int, int]]] = [[] for _ in range(servers)]
     for _ in range(hcas):
         for places in of_server:
             places.append(next(seats))
-    last = _box("sm-b", _MANAGER_BOX + 2, [next(seats)])
+    last = _box("sm-b", _MANAGER_BOX + 2, [next(seats)], first_hca=salt)
     digits = max(3, len(str(servers)))
     boxes = tuple(_box(f"srv-{n:0{digits}d}", n, places) for n, places in enumerate(of_server, start=1))
     managers = (first, last)
@@ -161,7 +166,7 @@ def _seats(total: int, leaf_width: int) -> Iterator[tuple[int, int]]:
         yield position // leaf_width, position % leaf_width + 1
 
 
-def _box(hostname: str, number: int, seats: list[tuple[int, int]]) -> Box:
+def _box(hostname: str, number: int, seats: list[tuple[int, int]], *, first_hca: int = 0) -> Box:
     system = _guid(number, _SYSTEM)
     return Box(
         hostname=hostname,
@@ -169,9 +174,9 @@ def _box(hostname: str, number: int, seats: list[tuple[int, int]]) -> Box:
         hcas=tuple(
             HCA(
                 device=f"mlx5_{index}",
-                node_guid=_guid(number, index << 4),
+                node_guid=_guid(number, first_hca + index << 4),
                 # ibsim gives a port the node GUID + the port number.
-                port_guid=_guid(number, (index << 4) + 1),
+                port_guid=_guid(number, (first_hca + index << 4) + 1),
                 system_guid=system,
                 leaf_guid=_guid(_LEAF_BOX + leaf + 1, 0),
                 leaf_port=port,

@@ -144,7 +144,8 @@ class House:
         """The demo's operator."""
         from people.models import User
 
-        return User.objects.get(username="operator")
+        operator: User = User.objects.get(username="operator")
+        return operator
 
     # --- the first hour of the site -----------------------------------------------------------------------------------
     def boot(self, *, silent: int = 0) -> None:
@@ -174,7 +175,7 @@ class House:
                 partition = partitions.create_partition(
                     subnet=self.subnet, tenant=tenant, name=partition_name, actor=actor
                 )
-                for _ in range(max(1, int(count * share)) if free else 0):
+                for _ in range(max(1, round(count * share)) if free else 0):
                     partitions.stage_move(server=free.pop(0), source=None, target=partition, actor=self.operator)
                     if not free:
                         break
@@ -205,6 +206,8 @@ class House:
 
         self.observe()
         drawn = partitions.draw_up_plan(subnet=self.subnet, selection=selection, user=self.operator)
+        if drawn.observation is None:
+            raise DemoFailed("the plan rests on no look at the fabric")
         if before_start is not None:
             before_start()
         rollout = partitions.roll_out(

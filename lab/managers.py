@@ -197,10 +197,13 @@ def opensm_environment(state: State, *, node_id: str, dump: Path, cache: Path) -
 
 
 def rogue_command(folder: Path, *, port_guid: str, priority: int) -> list[str]:
-    """A third OpenSM as a tenant's server would start it: no partition file, so every port becomes a full member."""
+    """A third OpenSM as a tenant's server would start it: no partition file, so every port becomes a full member.
+
+    `-d 2` flushes its log after each line, as the managers' opensm.conf does.
+    """
     return [
         program("opensm"), "-g", port_guid, "-p", str(priority), "-f", str(folder / "opensm.log"),
-        "-P", str(folder / "no-partitions.conf"),
+        "-P", str(folder / "no-partitions.conf"), "-d", "2",
     ]  # fmt: skip
 
 

@@ -24,7 +24,7 @@ def move_and_prove(house: House, *, servers: int, spoil: str | None, out: Path, 
     source = Partition.objects.get(name="acme-training")
     target = Partition.objects.get(name="acme-inference")
     moving = sorted(
-        {membership.port.hca.server for membership in source.memberships.select_related("port__hca__server")},
+        {server for membership in source.memberships.all() if (server := server_of(membership.port)) is not None},
         key=lambda server: server.hostname,
     )[:servers]
     if len(moving) < servers:
@@ -82,17 +82,21 @@ def move_and_prove(house: House, *, servers: int, spoil: str | None, out: Path, 
     return 0 if rollout.state == "PROVEN" else 1
 
 
+def server_of(port: Any) -> Any:
+    """The server a port is in; None for a port that only the fabric or a file names."""
+    return None if port.hca is None else port.hca.server
+
+
 def manual_actions(events: list[Any]) -> int:
     """What the person did, counted from the audit trail: each drag, the review and the confirmation.
 
-    A drag stages several ports in one request; its events share the server they name.
+    A rollout cannot be started but from the plan page, so each confirmation had its review.
     """
     from audit.actions import Action
 
-    drags = {event.after.get("server") for event in events if event.action == Action.MEMBER_STAGE and event.after}
+    drags = sum(event.action == Action.MEMBER_STAGE for event in events)
     confirmations = sum(event.action == Action.ROLLOUT_START for event in events)
-    reviews = confirmations  # a rollout cannot be started but from the plan page
-    return len(drags) + reviews + confirmations
+    return drags + 2 * confirmations
 
 
 def _print(summary: dict[str, Any], *, as_json: bool) -> None:

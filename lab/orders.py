@@ -1,12 +1,7 @@
 """What a supervisor can be told to do: the actions behind the break verbs, carried out in the supervisor itself."""
 
-import contextlib
-import json
 import os
-import signal
-import subprocess
 import sys
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from lab.errors import LabError
@@ -16,13 +11,13 @@ from lab.managers import opensm_command, opensm_environment, rogue_command, sshd
 from lab.namespaces import fill, make_read_only, mend
 from lab.processes import MARK, ProcessID, descendants, kill_all, listeners_and_sessions
 from lab.simulator import sweep_folders
+from lab.sms import SubnetManager, SubnetManagers
 from lab.sockets import command_name, is_listening, read_text
 
 if TYPE_CHECKING:
     from lab.supervisor import Supervisor
 
 ROGUE = "opensm-rogue"
-SM_ANSWER_S = 20
 
 
 class Orders:
@@ -30,6 +25,7 @@ class Orders:
 
     def __init__(self, lab: "Supervisor") -> None:
         self._lab = lab
+        self._sms = SubnetManagers(lab)
 
     def console(self, line: str) -> str:
         """Type a line on the simulator's console."""
@@ -49,65 +45,56 @@ class Orders:
     def start_opensm(self, manager: str, partitions: str | None = None) -> None:
         """Start a manager host's OpenSM with `-P partitions` (default: the file FabricUI writes)."""
         record = self._lab.state.manager(manager)
-        name = f"opensm-{manager}"
-        if self._lab.children.identity(name) is not None:
+        if self._lab.children.identity(f"opensm-{manager}") is not None:
             raise LabError(f"OpenSM of {manager} already runs.")
         place = self._lab.layout.manager(manager)
         record.partitions = partitions or str(place.partitions)
-        environment = opensm_environment(self._lab.state, node_id=record.node_id, dump=place.dump, cache=place.cache)
-        with self._others_held(environment):
-            self._lab.children.start(
-                name,
-                opensm_command(place, record),
-                cwd=self._lab.layout.run,
+        seat = opensm_environment(self._lab.state, node_id=record.node_id, dump=place.dump, cache=place.cache)
+        self._sms.start(
+            SubnetManager(
+                name=f"opensm-{manager}",
+                node_id=record.node_id,
+                port_guid=record.port_guid,
+                priority=record.priority,
+                command=opensm_command(place, record),
+                environment=seat,
+                log=place.log,
                 output=place.output,
-                env=environment,
-                namespace=self._lab.namespaces[manager],
-            )
-
-    @contextlib.contextmanager
-    def _others_held(self, environment: dict[str, str]) -> Iterator[None]:
-        """Hold every other SM still until the SM that the block starts answers for itself.
-
-        A new SM sets IsSM before it knows its own port, and until then drops SMInfo requests. The trap makes the master
-        ask at once. On real hardware its request times out; on this simulator nothing ever does, and the master's
-        sweep, and with it every later one, would wait for ever.
-        """
-        running = self._lab.children.identities()
-        held = [sm for name, sm in running.items() if name.startswith("opensm") and not sm.is_stopped]
-        for sm in held:
-            sm.send(signal.SIGSTOP)
-        try:
-            yield
-            if held:
-                self._wait_for_own_answer(environment)
-        finally:
-            for sm in held:
-                sm.send(signal.SIGCONT)
-
-    def _wait_for_own_answer(self, seat: dict[str, str]) -> None:
-        python = python_environment(self._lab.state.lab)
-        done = subprocess.run(
-            [sys.executable, "-m", "lab.smp"],
-            cwd=self._lab.layout.run,
-            env={**python, **seat},
-            input=json.dumps({"own_sm": SM_ANSWER_S}),
-            capture_output=True,
-            text=True,
-            timeout=SM_ANSWER_S + 20,
-            check=False,
+            ),
+            namespace=self._lab.namespaces[manager],
         )
-        if done.stdout.strip() != "true":
-            raise LabError(f"The new SM did not answer within {SM_ANSWER_S} s. {done.stdout} {done.stderr[-300:]}")
 
     def end_opensm(self, manager: str, kill: bool = False) -> None:
         """End a manager host's OpenSM, by SIGTERM or by SIGKILL."""
         self._lab.state.manager(manager)
-        name = f"opensm-{manager}"
-        if self._lab.children.identity(name) is None:
+        if self._lab.children.identity(f"opensm-{manager}") is None:
             raise LabError(f"OpenSM of {manager} does not run.")
-        self._lab.children.stop(name, pump=self._lab.quietly, kill=kill)
-        self.reap()
+        self._sms.end(f"opensm-{manager}", kill=kill)
+
+    def start_rogue(self, node_id: str, port_guid: str, priority: int) -> None:
+        """Start a third OpenSM on a server's HCA."""
+        if self._lab.children.identity(ROGUE) is not None:
+            raise LabError("A rogue SM already runs. Stop it first.")
+        folder = self._lab.layout.rogue
+        (folder / "cache").mkdir(parents=True, exist_ok=True)
+        self._sms.start(
+            SubnetManager(
+                name=ROGUE,
+                node_id=node_id,
+                port_guid=port_guid,
+                priority=priority,
+                command=rogue_command(folder, port_guid=port_guid, priority=priority),
+                environment=opensm_environment(self._lab.state, node_id=node_id, dump=folder, cache=folder / "cache"),
+                log=folder / "opensm.log",
+                output=folder / "opensm.out",
+            )
+        )
+
+    def end_rogue(self, kill: bool = False) -> None:
+        """End the rogue SM."""
+        if self._lab.children.identity(ROGUE) is None:
+            raise LabError("No rogue SM runs.")
+        self._sms.end(ROGUE, kill=kill)
 
     def start_sshd(self, manager: str) -> None:
         """Start a manager host's sshd, and its relay if the connection is to be slow."""
@@ -130,7 +117,7 @@ class Orders:
             command = [sys.executable, "-m", "lab.relay", record.address, *numbers]
             self._lab.children.start(
                 relay, command, cwd=self._lab.layout.run, output=place.sshd_log,
-                env={**environment, "PYTHONPATH": os.environ.get("PYTHONPATH", "")},
+                env=python_environment(self._lab.state.lab),
             )  # fmt: skip
             self._until_listening(record, record.ssh_port, relay)
 
@@ -187,26 +174,3 @@ class Orders:
         elif condition == "read-only":
             namespace.run(lambda: make_read_only(folder))
         record.disk = condition
-
-    def start_rogue(self, node_id: str, port_guid: str, priority: int) -> None:
-        """Start a third OpenSM on a server's HCA."""
-        if self._lab.children.identity(ROGUE) is not None:
-            raise LabError("A rogue SM already runs. Stop it first.")
-        folder = self._lab.layout.rogue
-        (folder / "cache").mkdir(parents=True, exist_ok=True)
-        environment = opensm_environment(self._lab.state, node_id=node_id, dump=folder, cache=folder / "cache")
-        with self._others_held(environment):
-            self._lab.children.start(
-                ROGUE,
-                rogue_command(folder, port_guid=port_guid, priority=priority),
-                cwd=self._lab.layout.run,
-                output=folder / "opensm.out",
-                env=environment,
-            )
-
-    def end_rogue(self, kill: bool = False) -> None:
-        """End the rogue SM."""
-        if self._lab.children.identity(ROGUE) is None:
-            raise LabError("No rogue SM runs.")
-        self._lab.children.stop(ROGUE, pump=self._lab.quietly, kill=kill)
-        self.reap()

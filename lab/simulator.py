@@ -6,6 +6,8 @@ The console is read and written here only. A comment line is echoed by ibsim, wh
 import os
 import re
 import select
+import socket
+import struct
 import subprocess
 import time
 from pathlib import Path
@@ -15,7 +17,20 @@ from lab.processes import MARK, ProcessID
 
 READY = b"Network simulator ready."
 CLIENT_SLOTS = 10
+_MAGIC, _CONNECT, _DISCONNECT, _SET_IS_SM = 0xDEADBEEF, 1, 2, 9
 _CLIENT = re.compile(rb"Client (\d+): pid (\d+) connected at \"([^\"]*)\"")
+
+
+def _abstract(name: str) -> bytes:
+    """The address of an abstract socket as ibsim writes it, with a NUL at both ends."""
+    return b"\0" + name.encode() + b"\0"
+
+
+def _datagram_socket(name: str) -> socket.socket:
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    made.settimeout(5.0)
+    made.bind(_abstract(name))
+    return made
 
 
 class Simulator:
@@ -81,6 +96,30 @@ class Simulator:
                 self.ask(f"X {slot}")
                 freed.append(pid)
         return freed
+
+    def set_is_sm(self, node_id: str, is_sm: bool) -> None:
+        """Show or hide that an SM runs on a node (PortInfo's IsSM bit) without touching the SM.
+
+        Speaks ibsim's own control protocol as a client of that node, and leaves in the way that keeps the bit.
+        """
+        own = os.getpid()
+        control = _datagram_socket(f"{self._socket_name}:ctl{own}")
+        # ibsim connects to the second one at once, and ends when it cannot.
+        with control, _datagram_socket(f"{self._socket_name}:in{own}"):
+            control.connect(_abstract(f"{self._socket_name}:ctl"))
+            seat = struct.pack("=III32s", own, 0, 0, node_id.encode())
+            slot = struct.unpack_from("=I", self._control(control, _CONNECT, 0, seat))[0]
+            self._control(control, _SET_IS_SM, slot, struct.pack("=i", int(is_sm)))
+            self._control(control, _DISCONNECT, slot, b"")
+
+    @staticmethod
+    def _control(control: socket.socket, kind: int, slot: int, data: bytes) -> bytes:
+        """One request of the control protocol (ibsim.h, struct sim_ctl) and the data of its answer."""
+        control.send(struct.pack("=IIII64s", _MAGIC, slot, kind, len(data), data))
+        _, _, answered, _, result = struct.unpack("=IIII64s", control.recv(80))
+        if answered != kind:
+            raise LabError("The simulator refused a client: all its slots are taken, or it does not know the node.")
+        return bytes(result)
 
     def _is_client(self, pid: int) -> bool:
         """Whether `pid` runs and is a client of this simulator rather than a later process of the same number."""

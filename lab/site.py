@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from lab import control
 from lab.errors import LabError
-from lab.fabric import Fabric, generate, net_text
+from lab.fabric import SALTS, Fabric, generate, net_text
 from lab.layout import SUPERVISOR, Layout, State, program, python_environment, umad_library, wait_until
 from lab.managers import PRIORITIES, LabManager, first_partitions, lab_manager, make_key, prepare
 from lab.processes import ProcessID
@@ -53,9 +53,10 @@ class Site:
         `directory` None makes a temporary one. With `owned` the lab ends by itself when the calling process is gone.
         Raises LabError with the cause after clearing away when it does not come up within `timeout_s`.
         """
-        fabric = generate(servers=servers, hcas=hcas, leaf_width=leaf_width, spines=spines)
+        salt = secrets.randbelow(SALTS)
+        sizes = {"servers": servers, "hcas": hcas, "leaf_width": leaf_width, "spines": spines, "salt": salt}
+        fabric = generate(servers=servers, hcas=hcas, leaf_width=leaf_width, spines=spines, salt=salt)
         layout, made = _claim(directory)
-        sizes = {"servers": servers, "hcas": hcas, "leaf_width": leaf_width, "spines": spines}
         owner = ProcessID.of(os.getpid()) if owned else None
         state = State(
             lab=secrets.token_hex(6),
@@ -300,5 +301,8 @@ def _start_supervisor(layout: Layout, state: State) -> None:
         return bool(layout.read_state().processes) or supervisor.poll() is not None
 
     wait_until(started, timeout_s=30.0, what="the supervisor to start")
+    if not layout.read_state().processes:
+        said = (layout.logs / "supervisor.log").read_text(encoding="utf-8", errors="replace")
+        raise LabError(f"The supervisor ended at once: {said.strip()[-500:]}")
     # It outlives this object on purpose; `down` waits for it.
     supervisor.returncode = 0

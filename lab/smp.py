@@ -127,12 +127,17 @@ def write_pkey(seat: Seat, lid: int, index: int | None, entry: int) -> dict[str,
     return {"index": index, "before": before, "after": entry}
 
 
-def own_sm_answers(seat: Seat, within_s: float) -> bool:
-    """Whether the SM on the seat's own port answers SMInfo within that time: it does once it has found its port."""
+def wait_for_own_sm(seat: Seat, within_s: float, state: str | None) -> bool:
+    """Whether the SM on the seat's own port answers SMInfo within that time, and is in `state` if one is given.
+
+    It answers as soon as it has found its own port.
+    """
     deadline = time.monotonic() + within_s
     while time.monotonic() < deadline:
-        if seat.get(OWN_PORT, SM_INFO, timeout_ms=50) is not None:
+        information = seat.get(OWN_PORT, SM_INFO, timeout_ms=50)
+        if information is not None and state in (None, SM_STATES.get(information[20] & 0xF)):
             return True
+        time.sleep(0.005)
     return False
 
 
@@ -147,7 +152,7 @@ def main() -> None:
             elif "sms" in request:
                 answer = [read_sm(seat, lid) for lid in request["sms"] if is_sm(seat, lid)]
             elif "own_sm" in request:
-                answer = own_sm_answers(seat, request["own_sm"])
+                answer = wait_for_own_sm(seat, request["own_sm"], request["state"])
             else:
                 answer = write_pkey(seat, **request["write"])
         finally:

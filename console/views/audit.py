@@ -81,4 +81,6 @@ def _details(event: Event) -> list[tuple[str, str, str]]:
 def _text(value: object) -> str:
     if value is None:
         return ""
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return ", ".join(value)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

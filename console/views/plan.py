@@ -10,8 +10,8 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
-from console.frame import holding_rollout, the_subnet
-from console.plans import HERE_ACTIONS, server_rows
+from console.frame import holding_rollout, obstacle, the_subnet
+from console.plans import actions_here, server_rows
 from console.requests import person
 from console.views.home import no_subnet
 from deploy import operations as deploy
@@ -104,7 +104,7 @@ def _page(
         "reason_missing": reason_missing,
         "reason": request.POST.get("reason", ""),
         "rollout": holding_rollout(subnet),
-        "here_actions": HERE_ACTIONS,
+        "blocked": obstacle(subnet),
         "fresh_s": settings.OBSERVATION_FRESH_S,
     }
     if pending is None:
@@ -114,7 +114,7 @@ def _page(
             shown["error"] = str(error)
         else:
             is_fresh = drawn.observation is not None and _is_fresh(drawn.observation, subnet)
-            shown |= {"drawn": drawn, "rows": server_rows(drawn), "is_fresh": is_fresh}
+            shown |= {"drawn": drawn, "rows": server_rows(drawn), "is_fresh": is_fresh, "here": actions_here(drawn)}
     name = "console/plan.html#body" if request.htmx else "console/plan.html"  # type: ignore[attr-defined]
     return render(request, name, shown, status=status)
 

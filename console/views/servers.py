@@ -57,7 +57,7 @@ def servers(request: HttpRequest) -> HttpResponse:
     page = Paginator(found, PAGE).get_page(request.GET.get("page"))
     names = _partition_names([row.pk for row in page])
     rows = [(row, names.get(row.pk, [])) for row in page]
-    shown = {"page": page, "rows": rows, "search": search, "only": only, "everything": everything}
+    shown = {"subnet": subnet, "page": page, "rows": rows, "search": search, "only": only, "everything": everything}
     return render(request, "console/servers.html", shown)
 
 

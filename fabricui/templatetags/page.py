@@ -87,4 +87,4 @@ def diff_lines(text: str) -> SafeString:
         (("diff-head" if line.startswith(("---", "+++")) else kinds.get(line[:1], "diff-same")), line)
         for line in text.split("\n")
     )
-    return format_html_join("\n", '<span class="{}">{}</span>', lines)
+    return format_html_join("", '<span class="{}">{}</span>', lines)  # each is a block: no newline between them

@@ -20,12 +20,6 @@ FLAGS = (
 )
 
 
-def pytest_collection_modifyitems(items):
-    for item in items:
-        if "tests/browser/" in item.nodeid:
-            item.add_marker(pytest.mark.browser)
-
-
 @pytest.fixture(scope="session", autouse=True)
 def _rows_beside_a_running_browser():
     """Playwright's loop runs in this thread, and Django takes that for asynchronous code."""

@@ -12,6 +12,8 @@ from playwright.sync_api import expect
 from deploy.models import Observation, Rollout, RolloutStep
 from inventory.models import Port, PortConflict
 
+pytestmark = pytest.mark.browser
+
 
 @pytest.fixture
 def busy(site):

@@ -1,6 +1,11 @@
 """Servers, managers, partitions and the trail: with data, empty, and when something is wrong."""
 
+import html
+import re
+from pathlib import Path
+
 import pytest
+from django.core.management import load_command_class
 from django.urls import reverse
 from django.utils import timezone
 
@@ -8,6 +13,8 @@ from audit.models import Event
 from deploy.models import Observation, Revision
 from inventory.models import ManagerHost, Port, PortConflict, Subnet
 from partitions.models import Partition
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -269,3 +276,25 @@ def test_a_form_without_its_token_is_explained(site):
 def test_the_server_sets_the_theme(site, operator, theme, attribute):
     operator.post(reverse("set_theme"), {"theme": theme, "next": "/board/"})
     assert f'data-bs-theme="{attribute}"' in operator.get("/board/").content.decode()
+
+
+# --- what pages tell people to type -----------------------------------------------------------------------------------
+
+
+def test_the_commands_that_empty_pages_name_exist(empty, client_of, olga):
+    """A page that tells people to run something that is not there is worse than an empty one."""
+    text = " ".join(html.unescape(empty.get(page).content.decode()) for page in ("/servers/", "/managers/"))
+    Subnet.objects.all().delete()
+    text += html.unescape(client_of(olga).get("/").content.decode())
+    commands = re.findall(r"\./run manage ([a-z_]+)([^<]*)", text)
+    assert {name for name, _ in commands} == {"enrolment_token", "enrol_manager_host", "create_subnet"}
+    for name, rest in commands:
+        command = load_command_class("inventory", name)
+        known = {option for action in command.create_parser("x", name)._actions for option in action.option_strings}
+        assert set(re.findall(r"(--[a-z-]+)", rest.split("#")[0])) <= known, name
+    agent = (ROOT / "inventory" / "agent.py").read_text()
+    installer = (ROOT / "remote" / "host" / "install").read_text()
+    for option in re.findall(r"(--[a-z-]+)", text.split("agent.py")[1].split("</pre>")[0]):
+        assert f'"{option}"' in agent
+    for option in re.findall(r"(--[a-z-]+)", text.split("./install")[1].split("</pre>")[0]):
+        assert option in installer

@@ -26,6 +26,7 @@ def form(answer) -> dict[str, str]:
 
 
 def test_an_old_look_is_renewed_before_anything_is_shown(staged, operator, nudges):
+    Rollout.objects.update(finished_at=timezone.now() - timedelta(hours=2))
     Observation.objects.update(read_at=timezone.now() - timedelta(hours=1))
     answer = operator.get(PLAN)
     text = answer.content.decode()
@@ -35,6 +36,15 @@ def test_an_old_look_is_renewed_before_anything_is_shown(staged, operator, nudge
     assert Observation.objects.filter(state=Observation.State.REQUESTED, why="plan").count() == 1
     operator.get(PLAN)
     assert Observation.objects.filter(state=Observation.State.REQUESTED).count() == 1
+
+
+def test_a_look_from_before_the_last_rollout_ended_is_renewed(staged, operator):
+    """However young it is, it shows what no longer is."""
+    staged.provider.observe(read_at=timezone.now() - timedelta(seconds=20))
+    Rollout.objects.update(state="RESTORED", after=None, finished_at=timezone.now() - timedelta(seconds=5))
+    young = Observation.objects.filter(read_at__gt=timezone.now() - timedelta(seconds=10))
+    young.update(read_at=timezone.now() - timedelta(seconds=30))
+    assert "Reading the fabric…" in operator.get(PLAN).content.decode()
 
 
 def test_the_fragment_of_a_finished_look_asks_no_more(staged, operator):
@@ -57,7 +67,7 @@ def test_a_plan_shows_ports_keys_and_files(staged, operator):
     assert "partitions.conf on m2" in text
     assert "diff-add" in text
     assert "By hand:" in text
-    assert "<strong>3</strong> (drag, review, confirm)" in text
+    assert "<strong>3</strong> (a move each, review, confirm)" in text
 
 
 def test_an_auditor_reads_the_plan_and_asks_for_nothing(staged, auditor):
@@ -124,7 +134,17 @@ def test_what_deploy_refuses_is_told_on_the_page(staged, operator):
     answer = operator.post(PLAN, looked_at)
     assert answer.status_code == 409
     assert "Not rolled out" in answer.content.decode()
-    assert "mode" in answer.content.decode()
+    assert "FabricUI only looks" in operator.get(PLAN).content.decode()  # said before anybody tries
+
+
+def test_a_frozen_subnet_is_told_on_the_plan(staged, operator):
+    staged.provider.observe()
+    staged.provider.subnet.frozen_at = timezone.now()
+    staged.provider.subnet.frozen_reason = "cabling in row 4"
+    staged.provider.subnet.save()
+    text = operator.get(PLAN).content.decode()
+    assert "Frozen: cabling in row 4." in text
+    assert "disabled>" in text
 
 
 def test_a_plan_that_is_too_big_asks_for_a_reason(site, operator):

@@ -1,4 +1,4 @@
-"""The rollouts' pages: each state in words, the buttons that fit it, and closing words that claim no more than holds."""
+"""The rollouts' pages: each state in words, the buttons that fit it, closing words that claim no more than holds."""
 
 import pytest
 from django.urls import reverse

@@ -183,3 +183,14 @@ def test_after_the_cause_is_mended_the_same_revision_goes_out(scene: Scene):
     refused(scene, rollout)
     scene.site.fail = lambda *_: None
     assert scene.run(scene.start(rollout.revision)).state == State.PROVEN
+
+
+def test_a_subnet_with_one_manager_host_has_no_standby(scene: Scene):
+    rollout = scene.begin()
+    rollout.outcomes.filter(host__name="mgr-b").delete()
+    ManagerHost.objects.filter(name="mgr-b").delete()
+    before = rollout.before
+    before.census = before.census[:1]
+    before.save()
+    del scene.site.hosts[1]
+    assert "No registered SM is standby" in refused(scene, rollout)

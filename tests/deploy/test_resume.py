@@ -8,6 +8,7 @@ import pytest
 
 from audit.models import Event
 from deploy import queries
+from deploy.errors import ClaimLost
 from deploy.lease import is_gone, new_holder
 from deploy.models import Rollout
 from deploy.story import Story
@@ -116,6 +117,38 @@ def _states(rollout: Rollout) -> Iterator[str]:
     return (event.after["state"] for event in events)
 
 
+def test_a_standby_lost_with_the_worker_after_all_was_placed_does_not_turn_the_rollout_back(scene: Scene):
+    rollout = scene.begin()
+
+    def fail(host: str, verb: str, when: str) -> None:
+        if (host, verb, when) == ("mgr-a", "place", "after"):
+            raise Killed("the worker")
+
+    scene.site.fail = fail
+    with pytest.raises(Killed):
+        scene.run(rollout)
+    assert rollout.state == State.PLACING
+    scene.site.fail = lambda *_: None
+    scene.site.host("mgr-b").is_reachable = False
+    assert scene.later(rollout).state == State.DEGRADED
+
+
+def test_what_was_staged_and_is_gone_after_a_crash_is_staged_again(scene: Scene):
+    rollout = scene.begin()
+
+    def fail(host: str, verb: str, when: str) -> None:
+        if (verb, when) == ("place", "before"):
+            raise Killed("the worker")
+
+    scene.site.fail = fail
+    with pytest.raises(Killed):
+        scene.run(rollout)
+    scene.site.fail = lambda *_: None
+    for host in scene.site.hosts:
+        host.staged.clear()
+    assert scene.later(rollout).state == State.PROVEN
+
+
 def test_a_second_worker_touches_nothing_while_the_first_is_at_work(scene: Scene):
     rollout = scene.begin()
     second = []
@@ -148,6 +181,27 @@ def test_a_worker_that_slept_too_long_changes_nothing_any_more(scene: Scene):
     assert woken
     assert rollout.state == State.PROVEN
     assert list(_states(rollout)).count(State.READING_BACK) == 1
+
+
+def test_only_who_holds_the_lease_writes_even_in_the_same_state(scene: Scene):
+    rollout = scene.begin()
+    first = Story.take_up(rollout, clock=scene.clock)
+    assert first is not None
+    assert Story.take_up(rollout, clock=scene.clock) is None
+    scene.clock.forward(3600)
+    second = Story.take_up(rollout, clock=scene.clock)
+    assert second is not None
+    for write in (
+        lambda: first.advance(State.STAGING, "too late"),
+        lambda: first.keep(cause="too late"),
+        lambda: first.put_off("too late"),
+        first.new_generation,
+    ):
+        with pytest.raises(ClaimLost):
+            write()
+    rollout.refresh_from_db()
+    assert (rollout.state, rollout.cause, rollout.generation) == (State.QUEUED, "", scene.fence.generation)
+    second.advance(State.STAGING, "in time")
 
 
 def test_a_lease_ends_at_once_when_its_process_is_known_to_be_gone(scene: Scene):

@@ -9,6 +9,7 @@ from subnet.observed import parse_reading
 from tests.deploy.conftest import INFERENCE, Scene
 
 State = Rollout.State
+MOST_QUERIES = 60  # of a whole rollout; what a transition costs is its update, steps, outcomes and event
 
 
 def states_told(rollout: Rollout) -> list[str]:
@@ -98,4 +99,11 @@ def test_the_fabric_is_read_behind_the_barrier_only(scene: Scene):
     rollout = scene.run(scene.begin())
     verbs = [verb for _, verb in scene.site.calls]
     assert verbs.index("barrier") < len(verbs) - 1 - verbs[::-1].index("read_tables")
+    assert rollout.state == State.PROVEN
+
+
+def test_the_database_costs_the_same_for_any_number_of_ports(scene: Scene, django_assert_max_num_queries):
+    rollout = scene.begin()
+    with django_assert_max_num_queries(MOST_QUERIES):
+        scene.run(rollout)
     assert rollout.state == State.PROVEN

@@ -1,8 +1,6 @@
 """A small lab for the whole folder, rows of it for each test, and the two ways to roll out: alone and by the worker."""
 
 import json
-import os
-import signal
 import subprocess
 import sys
 import time
@@ -12,8 +10,9 @@ from dataclasses import dataclass
 import pytest
 
 from lab import breaking
-from lab.layout import python_environment
 from lab.managers import first_partitions
+from lab.orders import ROGUE
+from lab.quiet import wait_until_quiet
 from lab.rows import enrol_site
 from lab.servers import AGENT, sysfs_root, write_tree
 from lab.site import Site
@@ -42,27 +41,12 @@ def as_new(site: Site) -> None:
             if path != manager.partitions_file:
                 path.unlink()
         manager.partitions_file.write_bytes(first)
-    site.wait_for_roles()
     # New SM processes: what the old ones remembered of indexes goes, as after a restart of both hosts.
     for manager in site.managers:
         breaking.restart_opensm(site, manager.name)
     site.wait_for_master(site.managers[0].name)
     site.wait_for_roles()
-    wait_for_quiet(site)
-
-
-def wait_for_quiet(site: Site) -> None:
-    """Wait until no sweep has rewritten the master's list for a second."""
-    listing = site.managers[0].list_file
-    quiet_since, seen = time.monotonic(), -1
-    deadline = time.monotonic() + 30
-    while time.monotonic() - quiet_since < 1.0:
-        if time.monotonic() > deadline:
-            pytest.fail("the master sweeps without end")
-        time.sleep(0.05)
-        now = listing.stat().st_mtime_ns if listing.exists() else 0
-        if now != seen or now == 0:
-            quiet_since, seen = time.monotonic(), now
+    wait_until_quiet(site.managers[0].list_file)
 
 
 @dataclass
@@ -150,7 +134,8 @@ def _desk(site: Site, olga) -> Desk:
 
 def register_servers(site: Site, token: str) -> list:
     """Register every server by what the real agent reads from its tree (the door itself has tests of its own)."""
-    from inventory.operations import digest_of, enrol_server, register_report
+    from inventory.operations import enrol_server, register_report
+    from inventory.operations.enrolment import digest_of
     from inventory.report import parse_report
 
     reading = site.read_ports([guid for box in site.fabric.servers for guid in box.port_guids])
@@ -160,7 +145,7 @@ def register_servers(site: Site, token: str) -> list:
         write_tree(root, box, reading)
         said = subprocess.run(
             [sys.executable, AGENT, "--dry-run", "--sysfs-root", str(root), "--hostname", box.hostname],
-            check=True, capture_output=True, text=True, env=python_environment(),
+            check=True, capture_output=True, text=True,
         )  # fmt: skip
         server = enrol_server(token=token, hostname=box.hostname, credential_digest=digest_of(box.hostname))
         register_report(server=server, report=parse_report(json.loads(said.stdout)))
@@ -170,9 +155,8 @@ def register_servers(site: Site, token: str) -> list:
 
 def _mend(site: Site) -> None:
     """Undo whatever a test has broken; each step does nothing where nothing is broken."""
-    breaking.end_rogue(site)
+    if site.state.process(ROGUE) is not None:
+        breaking.end_rogue(site)
     for manager in site.managers:
-        if manager.opensm is not None:
-            os.kill(manager.opensm_pid, signal.SIGCONT)
         breaking.mend_disk(site, manager.name)
         breaking.restore_host_key(site, manager.name)

@@ -6,8 +6,9 @@ import pytest
 from django.urls import reverse
 
 from lab import breaking
+from lab.quiet import wait_until_quiet
 from remote.manager_host import ManagerHost, Settled
-from tests.end_to_end.conftest import until, wait_for_quiet
+from tests.end_to_end.conftest import until
 
 pytestmark = pytest.mark.contract
 
@@ -165,7 +166,7 @@ class TestAForeignSweep:
                 timers[-1].start()
 
         monkeypatch.setattr(ManagerHost, "reload", reload_while_busy)
-        wait_for_quiet(staged.site)
+        wait_until_quiet(master.list_file)
         yield master
         for timer in timers:
             timer.join()

@@ -3,14 +3,19 @@
 import pytest
 
 from lab import breaking
-from subnet.diagnostics import parse_pkeys
+from subnet.diagnostics import parse_smpquery_pkeys
 
 pytestmark = pytest.mark.contract
 
 
 def tables_by_smpquery(site):
     """Every HCA port's table as `smpquery pkeys` prints it, by port GUID: index → entry."""
-    return {guid: parse_pkeys(site.run_tool("smpquery", "pkeys", str(lid))) for guid, lid in site.lids().items()}
+    ports = {hca.port_guid for hca in site.fabric.hcas()}
+    return {
+        guid: parse_smpquery_pkeys(site.run_tool("smpquery", "pkeys", str(lid))).pkeys
+        for guid, lid in site.lids().items()
+        if guid in ports
+    }
 
 
 def keys(table):

@@ -110,8 +110,9 @@ def test_a_refusal_is_taken_for_an_answer(run, status):
     assert "Create a new one." in said
 
 
-def test_it_follows_no_redirect(run):
-    with opened((200, OK)) as elsewhere, opened((307, {"Location": elsewhere.url + "/"}, {})) as door:
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_it_follows_no_redirect(run, status):
+    with opened((200, OK)) as elsewhere, opened((status, {"Location": elsewhere.url + "/"}, {})) as door:
         assert run(door.url)[0] == 1
         assert elsewhere.requests == []
 

@@ -118,3 +118,11 @@ def test_50_mb_are_refused_and_the_door_stays_open(site, chunked):
     assert other.getresponse().status == 401
     other.close()
     assert site.count("inventory_server") == rows
+
+
+@pytest.mark.parametrize(("listener", "kind"), [("register", "BodyLimit"), ("web", "ASGIHandler")])
+def test_bodies_are_bounded_before_django_reads_them(site, listener, kind):
+    code = "import fabricui.asgi; print(type(fabricui.asgi.application).__name__)"
+    environment = site.environment | {"FABRICUI_LISTENER": listener}
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.stdout.strip() == kind, done.stderr

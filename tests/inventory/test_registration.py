@@ -11,7 +11,7 @@ from django.utils import timezone
 from audit.models import Event
 from inventory import agent
 from inventory.models import HCA, Port, PortConflict, Server
-from inventory.operations import create_subnet, enrol_manager_host, record_seen
+from inventory.operations import confirm_port, create_subnet, enrol_manager_host, record_seen
 from tests.inventory.reports import GUID_A, GUID_B, OLGA, enrolled, outcomes, port, registers
 from tests.inventory.trees import DATA, case, materialise
 
@@ -133,6 +133,13 @@ def test_a_spoofed_guid_is_a_conflict_and_moves_nothing(server, other, enrolled_
     assert event.after["claimed_by"] == other.public_id
 
 
+def test_a_spoofer_with_an_hca_of_its_own_is_found_as_well(server, other):
+    registers(server, port(GUID_A))
+    assert outcomes(registers(other, port(GUID_A, node_guid="0x0002c903000f0000"))) == ["conflict"]
+    assert Port.objects.get().server == server
+    assert not HCA.objects.filter(server=other).exists()
+
+
 def test_a_repeated_claim_opens_no_second_conflict(server, other):
     registers(server, port(GUID_A))
     registers(other, port(GUID_A))
@@ -169,10 +176,11 @@ def test_a_manager_hosts_port_cannot_be_claimed(server, subnet, enrolled_trust):
     assert not Port.objects.candidates().exists()
 
 
-def test_a_port_of_another_subnet_is_a_conflict(server):
+def test_a_port_seen_in_another_subnet_is_a_conflict(server):
     elsewhere = create_subnet(name="lab-2", actor=OLGA)
-    registers(enrolled(elsewhere, "srv-009")[0], port(GUID_A))
+    Port.objects.create(subnet=elsewhere, guid=GUID_A, seen_at=timezone.now())
     assert outcomes(registers(server, port(GUID_A))) == ["conflict"]
+    assert Port.objects.get().hca is None
 
 
 def test_one_guid_twice_in_a_report_is_stored_for_neither(server):
@@ -287,6 +295,10 @@ def test_b35_a_port_of_another_fabric_is_no_candidate(server, tmp_path, enrolled
     assert "in another subnet (prefix 0xfec0000000000002)" in receipt.outcomes[1].sentence
     assert [port.guid for port in Port.objects.candidates()] == ["0x0210fa0300d30000"]
     assert set(Port.objects.values_list("lid", flat=True)) == {0x21}
+    away = Port.objects.get(guid="0x0210fa0300d30001")
+    assert away.confirmed_at is None
+    confirm_port(port=away, actor=OLGA)
+    assert away not in Port.objects.candidates()
 
 
 def test_nothing_is_recorded_of_a_registration_that_failed(server, monkeypatch):

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from lab.fabric import generate, net_text, simulator_limits
+from lab.fabric import SALTS, generate, net_text, simulator_limits
 from subnet.guid import GUID
 
 SIZES = [
@@ -87,6 +87,13 @@ def test_no_switch_has_more_ports_than_it_can_count(fabric):
 
 def test_the_same_numbers_give_the_same_fabric(size):
     assert generate(**size) == generate(**size)
+
+
+def test_a_salt_changes_the_managers_guids_and_nothing_else():
+    plain, salted = generate(servers=6), generate(servers=6, salt=SALTS - 1)
+    assert plain.servers == salted.servers
+    assert len({guid for box in plain.managers + salted.managers for guid in box.port_guids}) == 4
+    assert all(hca.node_guid != box.system_guid for box in salted.managers for hca in box.hcas)
 
 
 def test_the_simulator_is_told_sizes_that_hold_the_large_fabric():

@@ -3,6 +3,7 @@
 import pytest
 from django.utils import timezone
 
+from deploy.models import Fence, Rollout
 from inventory.models import ManagerHost, Port, PortConflict, Subnet
 from partitions import operations
 from partitions.errors import MoveRefused
@@ -186,3 +187,14 @@ def test_what_a_running_rollout_changes_waits_for_its_end(provider, training, in
     provider.move(other, None, training, by=provider.otto)  # another server is free
     provider.settle(rollout)
     provider.move(moving, training, inference)
+
+
+def test_a_rollout_that_only_owes_a_host_its_copy_holds_nobody_up(provider, training, inference):
+    """DEGRADED: proven on the fabric and current, while one manager host still waits for the file."""
+    server = provider.server(1)
+    provider.move(server, None, training)
+    rollout = provider.roll_out(provider.olga)
+    Fence.objects.update(current=rollout.revision)  # and the rollout keeps the fence
+    Rollout.objects.update(state=Rollout.State.DEGRADED)
+    provider.move(server, training, inference)
+    assert {row.partition.name for row in StagedChange.objects.all()} == {"training", "inference"}

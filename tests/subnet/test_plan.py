@@ -101,11 +101,19 @@ def test_a_new_manager_host_is_a_change_in_default():
     assert gone.changes == (Changed(DEFAULT, "Default", None, guid(1), FULL, LIMITED),)
 
 
+def test_a_port_leaves_the_old_owners_partition_and_joins_the_new_ones():
+    sold = table(training(2, 3, name="sold", tenant="umbrella"))
+    left, joined = diff(table(training(1, 2)), sold, None).changes
+    assert left == Removed(TRAINING, "training", "acme", guid(1), FULL, None)
+    assert joined == Added(TRAINING, "sold", "umbrella", guid(3), None, FULL)
+
+
 def test_a_flag_is_a_change_of_its_own():
     plan = diff(table(training(1)), table(training(1, ipoib=True)), None)
     assert plan.flags == (FlagChange(TRAINING, "training", "acme", "ipoib", True),)
     assert not plan.is_empty
     assert plan.affected == frozenset()
+    assert plan.by_hand(2) == 4  # one line, two copies, one signal
     gone = diff(table(training(1, ipoib=True)), table(), None)
     assert gone.flags == (FlagChange(TRAINING, "training", "acme", "ipoib", False),)
 

@@ -68,6 +68,10 @@ def test_a_tenants_port_is_no_full_member_of_the_providers():
 def test_more_keys_than_a_port_holds(partitions, found):
     value = table(*(partition(PKey(0x100 + n), f"p{n}", "acme", guid(1)) for n in range(partitions)))
     assert rules(value, limits=Limits({guid(1): 8})) == found
+    if partitions == 8:
+        (violation,) = check(value, Limits({guid(1): 7}), sm_ports_registered=REGISTERED)
+        assert "holds 7 P_Keys, Default included, and would need 9" in violation.sentence
+        assert "out of 2 of its partitions" in violation.sentence
 
 
 def test_a_capacity_that_was_never_read():
@@ -75,6 +79,8 @@ def test_a_capacity_that_was_never_read():
     assert rules(value, limits=Limits({guid(2): 64})) == [("capacity_unknown", "warn", "table")]
     (violation,) = check(value, Limits({guid(2): 64}), sm_ports_registered=REGISTERED)
     assert f"{guid(1)} and 1 more" in violation.sentence
+    (violation,) = check(value, Limits({guid(2): 64, guid(3): 64}), sm_ports_registered=REGISTERED)
+    assert f"port {guid(1)} can hold" in violation.sentence
 
 
 def test_a_partition_in_which_nobody_can_talk():

@@ -160,6 +160,13 @@ def test_whatever_moves_at_another_port_is_told(change, kind, is_contrary):
     assert not found.is_proven
 
 
+def test_a_changed_table_is_told_by_index_before_and_after():
+    found = read_back(GOOD, replace(OTHER, pkeys={}), IDLE)
+    assert found.discrepancies[0].sentence.endswith(
+        "was not to change and held 0x7fff at 0, 0xac41 at 1; now it holds nothing."
+    )
+
+
 def test_an_affected_port_may_change_its_lid_and_state():
     assert read_back(replace(GOOD, lid=999, state="ARMED"), OTHER, IDLE).is_proven
 

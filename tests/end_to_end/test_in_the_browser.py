@@ -1,0 +1,120 @@
+"""The main job as an operator does it: the real demo, a real drag, and tables that another program reads."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from lab.free_ports import free_port
+from lab.site import Site
+from subnet.diagnostics import parse_smpquery_pkeys
+from tests.browser.conftest import browser_type_launch_args  # noqa: F401  a fixture of that folder
+
+pytestmark = pytest.mark.browser
+
+SERVERS, HCAS = 6, 2
+READY_WITHIN_S = 240
+PROVEN_WITHIN_MS = 120_000
+
+
+class Demo:
+    """A running `./run demo`, as it was printed to the person who started it."""
+
+    def __init__(self, said: str, folder: Path) -> None:
+        self.url = re.search(r"http://\S+", said)[0]
+        self.password = re.search(r"operator\s+(\S+)", said)[1]
+        self.site = Site.attach(folder / "lab")
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory) -> Iterator[Demo]:
+    # Short: a socket's path has at most 107 bytes.
+    folder = tmp_path_factory.mktemp("demo") / "d"
+    said, log = folder.with_name("said"), folder.with_name("log")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("DATABASE", "DJANGO"))}
+    with said.open("wb") as output, log.open("wb") as errors:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "lab", "demo", "--servers", str(SERVERS), "--hcas", str(HCAS),
+             "--port", str(free_port()), "--dir", str(folder)],
+            stdout=output, stderr=errors, stdin=subprocess.DEVNULL, env=environment,
+        )  # fmt: skip
+    try:
+        deadline = time.monotonic() + READY_WITHIN_S
+        while "Stop with Ctrl-C" not in said.read_text(encoding="utf-8"):
+            if process.poll() is not None or time.monotonic() > deadline:
+                pytest.fail(f"the demo did not come up: {log.read_text(encoding='utf-8')[-3000:]}")
+            time.sleep(0.1)
+        yield Demo(said.read_text(encoding="utf-8"), folder)
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=90)
+        shutil.rmtree(folder, ignore_errors=True)
+    assert process.returncode == 130
+
+
+@pytest.fixture
+def operator(demo, context):
+    """The demo's operator, signed in with the printed password; no console error is let pass."""
+    page = context.new_page()
+    page.set_default_timeout(30_000)
+    wrong: list[str] = []
+    page.on("console", lambda message: wrong.append(message.text) if message.type in ("error", "warning") else None)
+    page.goto(demo.url)
+    page.get_by_label("User name").fill("operator")
+    page.get_by_label("Password").fill(demo.password)
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/board/")
+    yield page
+    assert not wrong
+
+
+def tables(site):
+    """Every HCA port's table by smpquery: port GUID → the set of its entries."""
+    return {
+        guid: set(parse_smpquery_pkeys(site.run_tool("smpquery", "pkeys", str(lid))).pkeys.values())
+        for guid, lid in site.lids().items()
+        if guid in {hca.port_guid for hca in site.fabric.hcas()}
+    }
+
+
+def test_a_drag_goes_out_and_is_proven(demo, operator):
+    page = operator
+    # The board shows the servers that registered themselves.
+    expect(page.locator(".card")).to_have_count(SERVERS)
+    before = tables(demo.site)
+    source, target = (page.locator(f".cards[data-name={name}]") for name in ("acme-training", "acme-inference"))
+    leaving, joining = (int(cards.get_attribute("data-pkey"), 16) | 0x8000 for cards in (source, target))
+    server = source.locator(".card").first
+    name = server.get_attribute("data-name")
+    with page.expect_response("**/board/move/") as answer:
+        server.drag_to(target, source_position={"x": 60, "y": 36}, target_position={"x": 100, "y": 40})
+    assert answer.value.status == 200
+    expect(page.locator("#tray-text")).to_contain_text("1 server, 2 ports staged")
+    assert tables(demo.site) == before  # nothing that is dragged touches the fabric
+
+    page.get_by_role("link", name="Review plan").click()
+    page.get_by_label("Reason").fill("moved in the browser")
+    expect(page.get_by_role("main")).to_contain_text(name)
+    expect(page.get_by_role("main")).to_contain_text("0x7fff")
+    page.get_by_role("button", name="Roll out").click()
+    expect(page.locator("#rollout-state")).to_have_attribute("data-state", "PROVEN", timeout=PROVEN_WITHIN_MS)
+    expect(page.locator("#closing")).to_contain_text("14 of 14 ports proven")
+
+    moved = set(demo.site.fabric.server(name).port_guids)
+    after = tables(demo.site)
+    assert {guid for guid in after if after[guid] != before[guid]} == moved
+    for guid in moved:
+        assert before[guid] == {0x7FFF, leaving}
+        assert after[guid] == {0x7FFF, joining}
+
+    page.goto(f"{demo.url}board/")
+    expect(target.locator(".card", has_text=name)).to_be_visible()
+    expect(page.locator("#tray-text")).to_contain_text("Nothing is staged")
