@@ -24,6 +24,7 @@ from subnet.table import PartitionTable
 
 MOST_READINGS: Final = 5  # a fabric that is swept during each of them cannot be proven now
 MOST_SENTENCES: Final = 3
+LOG: Final = "\0log"  # stands among the hosts' names, and is none
 
 
 class Unseen(Exception):
@@ -117,19 +118,48 @@ def read_behind_barrier(
             raise Unseen(told(master.name, error)) from error
         if fabric.list_mtime_ns != settled.list_mtime_ns:
             continue  # the topology is of a later sweep than the one the barrier waited for
-        log, log_failure = _log(master, mark)
-        return Reading(settled, data, fabric, now, hosts.after_reading(), log, log_failure)
+        return _with_the_hosts(hosts, settled, data, fabric, now=now, master=master, mark=mark)
     raise Unseen(
         f"Manager host {master.name}: the fabric was swept again during each of {MOST_READINGS} readings. Look for a "
         "link that goes up and down; it is read again by itself."
     )
 
 
-def _log(master: HostVerbs, mark: ReloadMark) -> tuple[bytes | None, str]:
-    try:
-        return master.log_since(mark), ""
-    except RemoteError as error:  # the tables are the proof; a missing log is said, and blocks nothing
-        return None, f"The log of manager host {master.name} was not read: {error}"
+def _with_the_hosts(
+    hosts: ManagerHosts,
+    settled: Settled,
+    data: bytes,
+    fabric: ObservedFabric,
+    *,
+    now: datetime,
+    master: HostVerbs,
+    mark: ReloadMark,
+) -> Reading:
+    """Complete a reading with each host's file and the master's log.
+
+    Which SM is what was read from the fabric along with the tables, so the hosts are not asked for it again.
+    """
+    files = {name: host.read for name, host in hosts.hosts.items()}
+    answers = hosts.ask({**files, LOG: lambda: master.log_since(mark)})
+    roles = {sm.guid: sm.state for sm in fabric.sms}
+    views = []
+    for name, host in hosts.hosts.items():
+        guid, answer = hosts.registered[name], answers[name]
+        views.append(
+            HostView(
+                host,
+                guid,
+                file=answer if isinstance(answer, bytes) else None,
+                failures=(answer,) if isinstance(answer, RemoteError) else (),
+                seen_as=roles.get(guid, ""),
+            )
+        )
+    log = answers[LOG]
+    # The tables are the proof: a log that cannot be read is said, and blocks nothing.
+    failure = "" if isinstance(log, bytes) else f"The log of manager host {master.name} was not read: {log}"
+    return Reading(
+        settled, data, fabric, now, Look(tuple(views)), log=log if isinstance(log, bytes) else None, log_failure=failure
+    )
 
 
 class Verdict(StrEnum):
@@ -206,7 +236,7 @@ def _verdict(
         return Verdict.FOREIGN_SM, _some([problem.sentence for problem in foreign])
     if not masters:
         return Verdict.UNSEEN, _some([problem.sentence for problem in problems if problem.kind == "no_master"])
-    if masters[0].guid != registered[master] or views[master].role != "MASTER":
+    if masters[0].guid != registered[master]:
         return Verdict.UNSEEN, (
             f"The master changed while the tables were read: {master} was reloaded, and port {masters[0].guid} is "
             "master now. The new master is read next."
@@ -249,7 +279,8 @@ def _owes(view: HostView, digest: str) -> list[str]:
             "placed again by itself."
         ]
     if view.role != "STANDBY":
-        return [f"Manager host {view.name}: its SM is {view.role} and not standby."]
+        is_what = f"is {view.role} and not standby" if view.role else "does not answer on the fabric"
+        return [f"Manager host {view.name}: its SM {is_what}. Look at OpenSM there; start it if it does not run."]
     return []
 
 

@@ -39,7 +39,7 @@ def run(*, rollout: Rollout, hosts: Sequence[HostVerbs], clock: Callable[[], dat
     story = Story.take_up(rollout, clock=clock)
     if story is None:
         return
-    with ThreadPoolExecutor(max_workers=len(hosts) + 1, thread_name_prefix="manager-host") as threads:
+    with ThreadPoolExecutor(max_workers=3 * len(hosts) + 1, thread_name_prefix="manager-host") as threads:
         terms = Terms.of(story.rollout, threads=threads)
         managers = ManagerHosts(hosts, registered=terms.registered, threads=threads)
         try:
@@ -144,7 +144,7 @@ def _read_back(story: Story, managers: ManagerHosts, terms: Terms) -> None:
             managers, mark=rollout.mark or {}, now=story.clock(), revision=rollout.revision
         )
     except Unseen as unseen:
-        foreign = foreign_master(managers.after_reading(), place=terms.place)
+        foreign = foreign_master(managers.look(), place=terms.place)
         if foreign:
             story.advance(State.STUCK, f"A person is needed. {foreign}", cause=f"{foreign} {_AFTERWARDS}")
         else:
