@@ -98,21 +98,27 @@ class ManagerHosts:
         self.asked = threads.map
         self.seen: Look | None = None  # the last look of this run
 
-    def look(self) -> Look:
-        """Ask each host who it is, which state its SM has, and what its file holds."""
+    def look(self, *, staging: Callable[[HostVerbs], object] | None = None) -> Look:
+        """Ask each host who it is, then which state its SM has and what its file holds.
+
+        With `staging`, that is called for each host at the same time: it puts a file beside the other and changes
+        nothing that OpenSM reads, so it need not wait for the judgement. Its failure stands in the host's view.
+        """
         identities = self.ask({name: host.identify for name, host in self.hosts.items()})
-        trusted = [name for name in self.hosts if not isinstance(identities[name], NOBODY_TO_ASK)]
-        roles = {(name, "sm"): self.hosts[name].sm_state for name in trusted}
-        files = {(name, "file"): self.hosts[name].read for name in trusted}
-        answers = self.ask({**roles, **files})
+        calls: dict[tuple[str, str], Callable[[], object]] = {}
+        for name, host in self.hosts.items():
+            if not isinstance(identities[name], NOBODY_TO_ASK):
+                calls |= {(name, "sm"): host.sm_state, (name, "file"): host.read}
+                if staging is not None:
+                    calls[name, "staging"] = partial(staging, host)
+        answers = self.ask(calls)
         self.seen = Look(
             views=tuple(
                 _view(
                     host,
                     self.registered[name],
                     identities[name],
-                    answers.get((name, "sm")),
-                    answers.get((name, "file")),
+                    *(answers.get((name, what)) for what in ("sm", "file", "staging")),
                 )
                 for name, host in self.hosts.items()
             )
@@ -136,12 +142,12 @@ def _answer(call: Callable[[], object]) -> object:
         return error
 
 
-def _view(host: HostVerbs, registered: GUID, identity: object, sm: object, file: object) -> HostView:
+def _view(host: HostVerbs, registered: GUID, identity: object, sm: object, file: object, staging: object) -> HostView:
     return HostView(
         host,
         registered,
         identity=identity if isinstance(identity, Identity) else None,
         sm=sm if isinstance(sm, SMState) else None,
         file=file if isinstance(file, bytes) else None,
-        failures=tuple(answer for answer in (identity, sm, file) if isinstance(answer, RemoteError)),
+        failures=tuple(answer for answer in (identity, sm, file, staging) if isinstance(answer, RemoteError)),
     )

@@ -66,7 +66,7 @@ def run(*, rollout: Rollout, hosts: Sequence[HostVerbs], clock: Callable[[], dat
 def _stage(story: Story, managers: ManagerHosts, terms: Terms) -> None:
     """Put the revision beside the partition file of every host, or refuse. Nothing was placed before this."""
     revision = story.rollout.revision
-    look = managers.look()
+    look = managers.look(staging=lambda host: host.stage(terms.data, digest=revision.digest))
     cause = (
         unready(
             look,
@@ -78,8 +78,6 @@ def _stage(story: Story, managers: ManagerHosts, terms: Terms) -> None:
         )
         or terms.foreign_in_before()
     )
-    if not cause:
-        cause = _sentences(managers.each(managers.hosts, lambda host: host.stage(terms.data, digest=revision.digest)))
     at_start = {
         view.name: {"role_at_start": view.role, "digest": view.digest, "failure": view.failure} for view in look.views
     }
