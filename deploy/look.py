@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from functools import partial
 
 from remote.errors import AccessRefused, CallTimedOut, HostKeyMismatch, RemoteError, Unreachable, WrapperMismatch
 from remote.manager_host import HostVerbs, Identity, SMState
@@ -33,6 +34,7 @@ class HostView:
     sm: SMState | None = None
     file: bytes | None = field(default=None, repr=False)
     failures: tuple[RemoteError, ...] = ()
+    seen_as: str = ""  # the state of its SM as the table reader saw it from the fabric
 
     @property
     def name(self) -> str:
@@ -42,7 +44,7 @@ class HostView:
     @property
     def role(self) -> str:
         """The state of its SM as sminfo prints it, or "" when it did not answer."""
-        return self.sm.state if self.sm is not None else ""
+        return self.sm.state if self.sm is not None else self.seen_as
 
     @property
     def digest(self) -> str:
@@ -84,61 +86,68 @@ class Look:
 
 
 class ManagerHosts:
-    """The manager hosts of one subnet as a rollout uses them: all asked at the same time, in threads."""
+    """The manager hosts of one subnet as a rollout uses them: all asked at the same time, in threads.
+
+    A call over SSH costs a host some tenths of a second however little it does, so nothing is asked in a row that
+    can be asked at once; `threads` needs three workers a host.
+    """
 
     def __init__(self, hosts: Sequence[HostVerbs], *, registered: Mapping[str, GUID], threads: Executor) -> None:
         self.hosts = {host.name: host for host in hosts}
         self.registered = {name: registered[name] for name in self.hosts}
         self.asked = threads.map
-        self.seen: Look | None = None  # the last look of this run, as long as nothing was placed since
+        self.seen: Look | None = None  # the last look of this run
 
-    def look(self) -> Look:
-        """Ask each host who it is, which state its SM has, and what its file holds."""
-        self.seen = Look(views=tuple(self.asked(self._view, self.hosts.values())))
+    def look(self, *, staging: Callable[[HostVerbs], object] | None = None) -> Look:
+        """Ask each host who it is, then which state its SM has and what its file holds.
+
+        With `staging`, that is called for each host at the same time: it puts a file beside the other and changes
+        nothing that OpenSM reads, so it need not wait for the judgement. Its failure stands in the host's view.
+        """
+        identities = self.ask({name: host.identify for name, host in self.hosts.items()})
+        calls: dict[tuple[str, str], Callable[[], object]] = {}
+        for name, host in self.hosts.items():
+            if not isinstance(identities[name], NOBODY_TO_ASK):
+                calls |= {(name, "sm"): host.sm_state, (name, "file"): host.read}
+                if staging is not None:
+                    calls[name, "staging"] = partial(staging, host)
+        answers = self.ask(calls)
+        self.seen = Look(
+            views=tuple(
+                _view(
+                    host,
+                    self.registered[name],
+                    identities[name],
+                    *(answers.get((name, what)) for what in ("sm", "file", "staging")),
+                )
+                for name, host in self.hosts.items()
+            )
+        )
         return self.seen
-
-    def after_reading(self) -> Look:
-        """Ask each host which state its SM has and what its file holds, and nothing more: the end of a read-back."""
-        return Look(views=tuple(self.asked(self._end_view, self.hosts.values())))
 
     def each(self, names: Iterable[str], call: Callable[[HostVerbs], object]) -> dict[str, RemoteError]:
         """Call every named host at the same time; return who failed and how."""
-        names = list(names)
+        answers = self.ask({name: partial(call, self.hosts[name]) for name in names})
+        return {name: answer for name, answer in answers.items() if isinstance(answer, RemoteError)}
 
-        def one(name: str) -> RemoteError | None:
-            try:
-                call(self.hosts[name])
-            except RemoteError as error:
-                return error
-            return None
+    def ask[Key](self, calls: Mapping[Key, Callable[[], object]]) -> dict[Key, object]:
+        """Make all calls at the same time; a RemoteError stands for its call's answer."""
+        return dict(zip(calls, self.asked(_answer, calls.values()), strict=True))
 
-        outcomes = zip(names, self.asked(one, names), strict=True)
-        return {name: error for name, error in outcomes if error is not None}
 
-    def _view(self, host: HostVerbs) -> HostView:
-        identity: Identity | None = None
-        try:
-            identity = host.identify()
-        except NOBODY_TO_ASK as error:
-            return HostView(host, self.registered[host.name], failures=(error,))
-        except RemoteError as error:
-            rest = self._end_view(host)
-            return HostView(host, rest.registered, None, rest.sm, rest.file, (error, *rest.failures))
-        rest = self._end_view(host)
-        return HostView(host, rest.registered, identity, rest.sm, rest.file, rest.failures)
+def _answer(call: Callable[[], object]) -> object:
+    try:
+        return call()
+    except RemoteError as error:
+        return error
 
-    def _end_view(self, host: HostVerbs) -> HostView:
-        failures: list[RemoteError] = []
-        sm: SMState | None = None
-        file: bytes | None = None
-        try:
-            sm = host.sm_state()
-        except NOBODY_TO_ASK as error:
-            return HostView(host, self.registered[host.name], failures=(error,))
-        except RemoteError as error:
-            failures.append(error)
-        try:
-            file = host.read()
-        except RemoteError as error:
-            failures.append(error)
-        return HostView(host, self.registered[host.name], None, sm, file, tuple(failures))
+
+def _view(host: HostVerbs, registered: GUID, identity: object, sm: object, file: object, staging: object) -> HostView:
+    return HostView(
+        host,
+        registered,
+        identity=identity if isinstance(identity, Identity) else None,
+        sm=sm if isinstance(sm, SMState) else None,
+        file=file if isinstance(file, bytes) else None,
+        failures=tuple(answer for answer in (identity, sm, file, staging) if isinstance(answer, RemoteError)),
+    )

@@ -58,7 +58,7 @@ def observe(
     }
     look = Look(views=())
     try:
-        with ThreadPoolExecutor(max_workers=max(len(hosts), 1)) as threads:
+        with ThreadPoolExecutor(max_workers=3 * len(hosts) + 1) as threads:
             look = ManagerHosts(hosts, registered=registered, threads=threads).look()
         data, fabric = _read(look)
     except Unseen as unseen:

@@ -24,6 +24,7 @@ from subnet.table import PartitionTable
 
 MOST_READINGS: Final = 5  # a fabric that is swept during each of them cannot be proven now
 MOST_SENTENCES: Final = 3
+TABLES, LOG = "the tables", "the log"  # stand among the hosts' names, which hold no blanks
 
 
 class Unseen(Exception):
@@ -79,7 +80,7 @@ def _stayed(key: int, guid: GUID, held: Sequence[Mapping[GUID, Mapping[PKey, Mem
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Everything that was read behind one barrier, in the order in which it was read."""
+    """Everything that was read behind one barrier."""
 
     settled: Settled
     data: bytes = field(repr=False)
@@ -100,36 +101,70 @@ def read_behind_barrier(
     deadline_s: float,
     timeout_s: float,
 ) -> Reading:
-    """Wait until the sweep after `mark` is over, read every table from the master's host, then look at all hosts.
+    """Wait until the sweep after `mark` is over; then read every table from the master's host, its log, and all files.
 
     Reads again when another sweep rewrote the list meanwhile. Raises Unseen.
     """
     for _ in range(MOST_READINGS):
         try:
             settled = master.barrier(mark, timeout_s=deadline_s)
-            data = master.read_tables(topology="list", smps_per_s=smps_per_s, timeout_s=timeout_s)
-            fabric = parse_reading(data)
-        except TablesMoved:
-            continue
         except RemoteError as error:
             raise Unseen(told(master.name, error)) from error
+        answers = hosts.ask(
+            {
+                TABLES: lambda: master.read_tables(topology="list", smps_per_s=smps_per_s, timeout_s=timeout_s),
+                LOG: lambda: master.log_since(mark),
+                **{name: host.read for name, host in hosts.hosts.items()},
+            }
+        )
+        data = answers[TABLES]
+        if isinstance(data, TablesMoved):
+            continue
+        if not isinstance(data, bytes):
+            raise Unseen(told(master.name, data))
+        try:
+            fabric = parse_reading(data)
         except InvalidListing as error:
             raise Unseen(told(master.name, error)) from error
         if fabric.list_mtime_ns != settled.list_mtime_ns:
             continue  # the topology is of a later sweep than the one the barrier waited for
-        log, log_failure = _log(master, mark)
-        return Reading(settled, data, fabric, now, hosts.after_reading(), log, log_failure)
+        return _reading(settled, data, fabric, answers, hosts=hosts, master=master.name, now=now)
     raise Unseen(
         f"Manager host {master.name}: the fabric was swept again during each of {MOST_READINGS} readings. Look for a "
         "link that goes up and down; it is read again by itself."
     )
 
 
-def _log(master: HostVerbs, mark: ReloadMark) -> tuple[bytes | None, str]:
-    try:
-        return master.log_since(mark), ""
-    except RemoteError as error:  # the tables are the proof; a missing log is said, and blocks nothing
-        return None, f"The log of manager host {master.name} was not read: {error}"
+def _reading(
+    settled: Settled,
+    data: bytes,
+    fabric: ObservedFabric,
+    answers: Mapping[str, object],
+    *,
+    hosts: ManagerHosts,
+    master: str,
+    now: datetime,
+) -> Reading:
+    """Put a reading together. Which SM is what was read from the fabric with the tables, so no host is asked for it."""
+    roles = {sm.guid: sm.state for sm in fabric.sms}
+    views = []
+    for name, host in hosts.hosts.items():
+        guid, answer = hosts.registered[name], answers[name]
+        views.append(
+            HostView(
+                host,
+                guid,
+                file=answer if isinstance(answer, bytes) else None,
+                failures=(answer,) if isinstance(answer, RemoteError) else (),
+                seen_as=roles.get(guid, ""),
+            )
+        )
+    log = answers[LOG]
+    # The tables are the proof: a log that cannot be read is said, and blocks nothing.
+    failure = "" if isinstance(log, bytes) else f"The log of manager host {master} was not read: {log}"
+    return Reading(
+        settled, data, fabric, now, Look(tuple(views)), log=log if isinstance(log, bytes) else None, log_failure=failure
+    )
 
 
 class Verdict(StrEnum):
@@ -206,7 +241,7 @@ def _verdict(
         return Verdict.FOREIGN_SM, _some([problem.sentence for problem in foreign])
     if not masters:
         return Verdict.UNSEEN, _some([problem.sentence for problem in problems if problem.kind == "no_master"])
-    if masters[0].guid != registered[master] or views[master].role != "MASTER":
+    if masters[0].guid != registered[master]:
         return Verdict.UNSEEN, (
             f"The master changed while the tables were read: {master} was reloaded, and port {masters[0].guid} is "
             "master now. The new master is read next."
@@ -249,7 +284,8 @@ def _owes(view: HostView, digest: str) -> list[str]:
             "placed again by itself."
         ]
     if view.role != "STANDBY":
-        return [f"Manager host {view.name}: its SM is {view.role} and not standby."]
+        is_what = f"is {view.role} and not standby" if view.role else "does not answer on the fabric"
+        return [f"Manager host {view.name}: its SM {is_what}. Look at OpenSM there; start it if it does not run."]
     return []
 
 

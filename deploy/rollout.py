@@ -39,7 +39,7 @@ def run(*, rollout: Rollout, hosts: Sequence[HostVerbs], clock: Callable[[], dat
     story = Story.take_up(rollout, clock=clock)
     if story is None:
         return
-    with ThreadPoolExecutor(max_workers=len(hosts) + 1, thread_name_prefix="manager-host") as threads:
+    with ThreadPoolExecutor(max_workers=3 * len(hosts) + 1, thread_name_prefix="manager-host") as threads:
         terms = Terms.of(story.rollout, threads=threads)
         managers = ManagerHosts(hosts, registered=terms.registered, threads=threads)
         try:
@@ -66,7 +66,7 @@ def run(*, rollout: Rollout, hosts: Sequence[HostVerbs], clock: Callable[[], dat
 def _stage(story: Story, managers: ManagerHosts, terms: Terms) -> None:
     """Put the revision beside the partition file of every host, or refuse. Nothing was placed before this."""
     revision = story.rollout.revision
-    look = managers.look()
+    look = managers.look(staging=lambda host: host.stage(terms.data, digest=revision.digest))
     cause = (
         unready(
             look,
@@ -78,8 +78,6 @@ def _stage(story: Story, managers: ManagerHosts, terms: Terms) -> None:
         )
         or terms.foreign_in_before()
     )
-    if not cause:
-        cause = _sentences(managers.each(managers.hosts, lambda host: host.stage(terms.data, digest=revision.digest)))
     at_start = {
         view.name: {"role_at_start": view.role, "digest": view.digest, "failure": view.failure} for view in look.views
     }
@@ -144,7 +142,7 @@ def _read_back(story: Story, managers: ManagerHosts, terms: Terms) -> None:
             managers, mark=rollout.mark or {}, now=story.clock(), revision=rollout.revision
         )
     except Unseen as unseen:
-        foreign = foreign_master(managers.after_reading(), place=terms.place)
+        foreign = foreign_master(managers.look(), place=terms.place)
         if foreign:
             story.advance(State.STUCK, f"A person is needed. {foreign}", cause=f"{foreign} {_AFTERWARDS}")
         else:

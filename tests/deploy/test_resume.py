@@ -56,7 +56,7 @@ class Points:
 
 
 # So many moments pass in a rollout that goes well, and in one that has to restore; a test below counts them.
-GOOD, BAD = 47, 87
+GOOD, BAD = 43, 79
 
 
 def kill_at(scene: Scene, monkeypatch: pytest.MonkeyPatch, at: int, *, is_bad: bool) -> tuple[Rollout, Points]:

@@ -225,7 +225,7 @@ def test_an_opensm_that_dies_on_the_standby_is_degraded(scene: Scene):
     scene.site.fail = fail
     scene.run(rollout)
     assert rollout.state == State.DEGRADED
-    assert "Start it" in rollout.cause
+    assert "its SM does not answer on the fabric" in rollout.cause
     scene.site.fail = lambda *_: None
     standby.start_opensm()
     assert scene.later(rollout).state == State.PROVEN
