@@ -29,8 +29,9 @@ def main(argv: list[str]) -> int:
         if refusal:
             print(refusal, file=sys.stderr)
             return 1
-        if subprocess.run([sys.executable, "manage.py", "migrate", "--no-input"], check=False).returncode:
-            return 1
+        for preparation in ("migrate", "collectstatic"):
+            if subprocess.run([sys.executable, "manage.py", preparation, "--no-input"], check=False).returncode:
+                return 1
     return _run(processes.Addresses(arguments.host, arguments.port, arguments.register_port))
 
 
@@ -79,7 +80,7 @@ def _run(addresses: processes.Addresses) -> int:
     _django()
     from django.conf import settings
 
-    settings.DATA_DIR.mkdir(parents=True, exist_ok=True)
+    settings.STATIC_ROOT.mkdir(parents=True, exist_ok=True)  # WhiteNoise warns when it is missing
     broker = brokers.choose(redis_url=settings.REDIS_URL, directory=settings.DATA_DIR)
     environment = {**os.environ, "REDIS_URL": broker.url}
     return processes.run(processes.commands(addresses=addresses, broker=broker), environment=environment)

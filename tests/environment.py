@@ -2,6 +2,8 @@
 
 import os
 import tempfile
+from pathlib import Path
 
 os.environ.setdefault("FABRICUI_SECRET_KEY", "only for tests")
-os.environ.setdefault("FABRICUI_DATA_DIR", tempfile.gettempdir())
+os.environ.setdefault("FABRICUI_DATA_DIR", str(Path(tempfile.gettempdir()) / "fabricui-tests"))
+(Path(os.environ["FABRICUI_DATA_DIR"]) / "staticfiles").mkdir(parents=True, exist_ok=True)  # WhiteNoise wants it
