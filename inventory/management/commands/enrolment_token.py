@@ -10,6 +10,8 @@ from inventory.errors import InventoryError
 from inventory.models import Subnet
 from inventory.operations import create_enrolment_token
 
+LONGEST_HOURS = 8760  # a year
+
 
 class Command(BaseCommand):
     """Create an enrolment token and print it, this once."""
@@ -25,6 +27,10 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Create and print."""
+        if not 0 < options["hours"] <= LONGEST_HOURS:
+            raise CommandError(
+                f"--hours {options['hours']:g} cannot be. A token lives more than 0, at most {LONGEST_HOURS} hours."
+            )
         try:
             subnet = Subnet.objects.get(name=options["subnet"])
             token = create_enrolment_token(
@@ -36,7 +42,7 @@ class Command(BaseCommand):
             )
         except Subnet.DoesNotExist as error:
             raise CommandError(f"There is no subnet called {options['subnet']}.") from error
-        except (InventoryError, OverflowError) as error:
+        except InventoryError as error:
             raise CommandError(str(error)) from error
         self.stderr.write("The token is shown this once.")
         self.stdout.write(token)
