@@ -229,8 +229,8 @@ def write_sshd_config(state: State, place: ManagerLayout, record: ManagerRecord,
         "UseDNS": "no",
         "MaxStartups": "100",
         "LogLevel": "VERBOSE",
-        # Everything a session starts carries the lab's mark, so that `down` finds orphaned verbs. The level keeps a bash
-        # login shell from reading ~/.bashrc for every verb: a real account has /bin/sh (docs/manager-hosts.md).
+        # Everything a session starts carries the lab's mark, so that `down` finds orphaned verbs. The level keeps a
+        # bash login shell from reading ~/.bashrc for every verb: a real account has /bin/sh (docs/manager-hosts.md).
         "SetEnv": f"{MARK}={state.lab} SHLVL=1",
     }
     text = "".join(f"{name} {value}\n" for name, value in options.items())

@@ -94,8 +94,8 @@ def manual_actions(events: list[Any]) -> int:
     """
     from audit.actions import Action
 
-    drags = sum(event.action == Action.MEMBER_STAGE for event in events)
-    confirmations = sum(event.action == Action.ROLLOUT_START for event in events)
+    drags: int = sum(event.action == Action.MEMBER_STAGE for event in events)
+    confirmations: int = sum(event.action == Action.ROLLOUT_START for event in events)
     return drags + 2 * confirmations
 
 

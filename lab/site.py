@@ -18,9 +18,11 @@ from lab.fabric import SALTS, Fabric, generate, net_text
 from lab.layout import SUPERVISOR, Layout, State, program, python_environment, umad_library, wait_until
 from lab.managers import PRIORITIES, LabManager, first_partitions, lab_manager, make_key, prepare
 from lab.processes import ProcessID
+from lab.settling import settle
 from lab.simulator import client_environment
 from subnet.guid import GUID
 
+QUIET_S = 0.3  # the sweeps of the start are over
 _LIST_PORT = re.compile(r"PortGUID:([0-9a-f]{16}) .*? LID:([0-9A-F]{4}) PN:")
 
 
@@ -74,6 +76,7 @@ class Site:
             control.wait_for_phase(layout, timeout_s=timeout_s)
             site = cls(layout.directory)
             site.wait_for_roles(timeout_s=max(5.0, deadline - time.monotonic()))
+            settle(site, quiet_s=QUIET_S)
         except BaseException:
             control.down(layout)
             raise

@@ -12,9 +12,9 @@ import pytest
 from lab import breaking
 from lab.managers import first_partitions
 from lab.orders import ROGUE
-from lab.quiet import wait_until_quiet
 from lab.rows import enrol_site
 from lab.servers import AGENT, sysfs_root, write_tree
+from lab.settling import settle
 from lab.site import Site
 
 
@@ -45,8 +45,7 @@ def as_new(site: Site) -> None:
     for manager in site.managers:
         breaking.restart_opensm(site, manager.name)
     site.wait_for_master(site.managers[0].name)
-    site.wait_for_roles()
-    wait_until_quiet(site.managers[0].list_file)
+    settle(site, quiet_s=1.0)
 
 
 @dataclass
