@@ -17,6 +17,7 @@ from types import FrameType
 from lab.errors import LabError
 from lab.free_ports import free_port, is_free
 from lab.house import DemoFailed, House
+from lab.launched import noted
 from lab.once import move_and_prove
 from lab.site import Site
 
@@ -67,6 +68,7 @@ def running(arguments: argparse.Namespace) -> Iterator[House]:
     """
     if arguments.once:
         folder = Path(tempfile.mkdtemp(prefix="fabricui-once-"))
+        (folder / "this-is-a-demo").touch()
     else:
         folder = arguments.dir.absolute()
         _clear_away(folder)
@@ -74,7 +76,10 @@ def running(arguments: argparse.Namespace) -> Iterator[House]:
         (folder / "this-is-a-demo").touch()
     try:
         _say(f"Simulated fabric: {arguments.servers} servers with {arguments.hcas} HCAs each, two real OpenSM …")
-        with Site.up(directory=folder / "lab", servers=arguments.servers, hcas=arguments.hcas) as site:
+        with (
+            noted(folder, keep=not arguments.once),
+            Site.up(directory=folder / "lab", servers=arguments.servers, hcas=arguments.hcas) as site,
+        ):
             port = arguments.port if not arguments.once and is_free(arguments.port) else free_port()
             house = House(folder=folder, site=site, web_port=port, register_port=free_port())
             try:
