@@ -20,6 +20,8 @@ from lab.house import DemoFailed, House
 from lab.launched import noted
 from lab.once import move_and_prove
 from lab.site import Site
+from subnet.errors import InvalidGUID
+from subnet.guid import GUID
 
 
 def main(argv: list[str]) -> int:
@@ -39,7 +41,9 @@ def main(argv: list[str]) -> int:
     once.add_argument("--json", action="store_true", help="print one JSON summary")
     once.add_argument("--move", type=int, default=1, metavar="N", help="how many servers to move (default 1)")
     once.add_argument("--out", type=Path, help="folder that keeps the tables before and after (default: a new one)")
-    once.add_argument("--spoil-port", metavar="GUID", help="write a foreign P_Key to this port behind our back")
+    once.add_argument(
+        "--spoil-port", type=_port_guid, metavar="GUID", help="write a foreign P_Key to this port behind our back"
+    )
     arguments = parser.parse_args(argv)
     for number in (signal.SIGTERM, signal.SIGINT):  # a shell that starts it in the background ignores SIGINT
         signal.signal(number, _interrupt)
@@ -103,6 +107,13 @@ def _clear_away(folder: Path) -> None:
         raise DemoFailed(f"{folder} is not empty and not a demo's folder. Name another one with --dir.")
     Site.remove(folder / "lab")
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def _port_guid(text: str) -> GUID:
+    try:
+        return GUID(text)
+    except InvalidGUID as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _say(text: str) -> None:

@@ -220,3 +220,12 @@ def test_the_command_line_answers_in_sentences(directory):
         assert "Traceback" not in complaint
     status, said, _ = done("down", directory=directory)
     assert (status, "nothing to do" in said) == (0, True)
+
+
+def test_a_demo_with_a_port_that_is_no_guid_is_refused_before_anything_starts(tmp_path):
+    words = [sys.executable, "-m", "lab", "demo", "--once", "--spoil-port", "17"]
+    here = {"cwd": tmp_path, "env": {**os.environ, "PYTHONPATH": str(ROOT)}}
+    refused = subprocess.run(words, capture_output=True, text=True, check=False, **here)
+    assert refused.returncode == 2
+    assert "“17” is not a GUID" in refused.stderr
+    assert not list(tmp_path.iterdir())

@@ -11,6 +11,14 @@ from inventory.models import Subnet
 from inventory.operations import create_enrolment_token
 
 
+def _lifetime(hours: float) -> timedelta:
+    """`hours` as a span of time; a number that no span can hold is longer than any token lives."""
+    try:
+        return timedelta(hours=hours)
+    except (OverflowError, ValueError):
+        return timedelta.max
+
+
 class Command(BaseCommand):
     """Create an enrolment token and print it, this once."""
 
@@ -31,12 +39,12 @@ class Command(BaseCommand):
                 subnet=subnet,
                 name=options["name"],
                 uses=options["uses"],
-                lifetime=timedelta(hours=options["hours"]),
+                lifetime=_lifetime(options["hours"]),
                 actor=SYSTEM,
             )
         except Subnet.DoesNotExist as error:
             raise CommandError(f"There is no subnet called {options['subnet']}.") from error
-        except (InventoryError, OverflowError) as error:
+        except InventoryError as error:
             raise CommandError(str(error)) from error
         self.stderr.write("The token is shown this once.")
         self.stdout.write(token)
