@@ -58,6 +58,7 @@ class Action(StrEnum):
     PORT_SEEN = "inventory:port:seen", "saw unregistered ports or new cabling on"
     PORT_CONFIRM = "inventory:port:confirm", "confirmed port"
     PORT_CONFLICT = "inventory:port:conflict", "claims a port of another server:"
+    PORT_CONFLICT_DECIDE = "inventory:port:conflict-decide", "decided a conflict about port"
 
     # partitions
     PARTITION_CREATE = "partitions:partition:create", "created partition"

@@ -100,6 +100,18 @@ def test_a_conflict_is_told_on_both_servers(site, operator):
         assert server.hostname in operator.get("/servers/?only=conflict").content.decode()
 
 
+def test_a_wrong_claim_is_rejected_on_the_page_and_the_server_moves_again(site, operator):
+    owner, claimant = site.provider.servers[4:6]
+    conflict = PortConflict.objects.create(
+        port=Port.objects.filter(hca__server=owner).first(), claimed_by=claimant, claim={}
+    )
+    move = {"server": owner.public_id, "source": "unassigned", "target": site.training.public_id}
+    assert "is also claimed by" in operator.post(reverse("console:board_move"), move, follow=True).content.decode()
+    answer = operator.post(reverse("console:conflict_reject", args=[conflict.pk]), follow=True)
+    assert f"The claim of {claimant} to port {conflict.port.guid} is rejected." in answer.content.decode()
+    assert "is staged to" in operator.post(reverse("console:board_move"), move, follow=True).content.decode()
+
+
 def test_what_is_staged_for_a_server_is_listed_and_discarded(site, operator):
     server = site.provider.servers[0]
     site.provider.move(server, site.training, site.inference)
