@@ -96,7 +96,7 @@ def manual_actions(events: list[Any]) -> int:
 
     drags = sum(event.action == Action.MEMBER_STAGE for event in events)
     confirmations = sum(event.action == Action.ROLLOUT_START for event in events)
-    return drags + 2 * confirmations
+    return int(drags + 2 * confirmations)
 
 
 def _print(summary: dict[str, Any], *, as_json: bool) -> None:

@@ -13,12 +13,10 @@ from console import lamps
 from console.frame import fence_of, the_subnet
 from console.views.home import no_subnet
 from deploy import operations, queries
-from deploy.models import Observation
+from deploy.models import PENDING, Observation
 from inventory.models import ManagerHost, Subnet
 from people.actor import actor_of
 from people.permissions import is_operator, operator_required, reviewer_required
-
-PENDING = (Observation.State.REQUESTED, Observation.State.READING)
 
 
 @dataclass(frozen=True, slots=True)
