@@ -21,7 +21,7 @@ from people.permissions import is_operator, operator_required, reviewer_required
 
 @dataclass(frozen=True, slots=True)
 class HostRow:
-    """One manager host as it was last looked at; `error` is the sentence when it could not be."""
+    """One manager host as it was last looked at; `error` says what is wrong there, or why it could not be."""
 
     host: ManagerHost
     role: lamps.Lamp
@@ -93,7 +93,7 @@ def _rows(subnet: Subnet, observation: Observation | None) -> list[HostRow]:
                 file=lamps.file(digest=digest, current=current, error=error),
                 digest=digest,
                 revision=item.get("revision"),
-                error=error,
+                error=error or " ".join(item.get("problems", ())),
             )
         )
     return rows

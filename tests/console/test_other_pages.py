@@ -134,8 +134,11 @@ def test_managers_show_role_and_file_beside_the_current_revision(site, operator)
     current = Revision.objects.latest("pk")
     observation.managers = [
         {"host": "m1", "digest": current.digest, "revision": current.number, "role": "MASTER", "error": None},
-        {"host": "m2", "digest": "f" * 64, "revision": None, "role": "STANDBY", "error": None},
-    ]
+        {
+            "host": "m2", "digest": "f" * 64, "revision": None, "role": "STANDBY", "error": None,
+            "problems": ["Manager host m2: OpenSM shares the dump folder."],
+        },
+    ]  # fmt: skip
     observation.save()
     text = operator.get("/managers/").content.decode()
     assert "master" in text
@@ -143,6 +146,7 @@ def test_managers_show_role_and_file_beside_the_current_revision(site, operator)
     assert "current" in text
     assert "differs" in text
     assert "none of ours" in text
+    assert "Manager host m2: OpenSM shares the dump folder." in text
 
 
 def test_a_host_that_was_not_reached_is_unknown_not_good(site, operator):
