@@ -37,7 +37,6 @@ class Action(StrEnum):
     PERSON_PASSWORD = "people:person:password", "changed the password of"
     PERSON_THEME = "people:person:theme", "changed the colours of"
     ROLE_GIVE = "people:role:give", "gave a role to"
-    ROLE_TAKE = "people:role:take", "took a role from"
     TENANT_CREATE = "people:tenant:create", "created tenant"
     TOKEN_CREATE = "people:token:create", "created an API token of"
     TOKEN_REVOKE = "people:token:revoke", "revoked an API token of"
@@ -63,20 +62,15 @@ class Action(StrEnum):
 
     # partitions
     PARTITION_CREATE = "partitions:partition:create", "created partition"
-    PARTITION_RENAME = "partitions:partition:rename", "renamed partition"
-    PARTITION_RETIRE = "partitions:partition:retire", "retired partition"
     MEMBER_STAGE = "partitions:member:stage", "staged a change of"
     MEMBER_DISCARD = "partitions:member:discard", "discarded a staged change of"
     MEMBER_SETTLE = "partitions:member:settle", "brought the board up to"
-    PLAN_DRAW = "partitions:plan:draw", "drew up a plan for"
 
     # deploy
     REVISION_PROPOSE = "deploy:revision:propose", "proposed"
     ROLLOUT_START = "deploy:rollout:start", "started"
-    ROLLOUT_CANCEL = "deploy:rollout:cancel", "asked to cancel"
     ROLLOUT_CHECK_AGAIN = "deploy:rollout:check-again", "asked to check again"
     ROLLOUT_RELEASE = "deploy:rollout:release", "let go of the subnet after"
-    ROLLOUT_QUEUED = "deploy:rollout:queued", "queued"
     ROLLOUT_STAGING = "deploy:rollout:staging", "began staging"
     ROLLOUT_PLACING = "deploy:rollout:placing", "began placing"
     ROLLOUT_RELOADING = "deploy:rollout:reloading", "began reloading"
@@ -91,6 +85,3 @@ class Action(StrEnum):
     ROLLOUT_STUCK = "deploy:rollout:stuck", "needs a person for"
     OBSERVATION_REQUEST = "deploy:observation:request", "asked for a look at"
     OBSERVATION_FAILED = "deploy:observation:failed", "could not look at"
-    DRIFT_FOUND = "deploy:drift:found", "found drift on"
-    DRIFT_GONE = "deploy:drift:gone", "found no more drift on"
-    ROGUE_SM_FOUND = "deploy:sm:rogue", "found an unregistered SM on"

@@ -51,11 +51,6 @@ def register(name: str, actions: Collection[Action], function: Follow) -> None:
         raise ValueError(f"A follower called {name} is registered already, for something else.")
 
 
-def unregister(name: str) -> None:
-    """Forget a follower; its cursor stays."""
-    _followers.pop(name, None)
-
-
 class Step(Enum):
     """How one look for the next event ended."""
 

@@ -14,7 +14,6 @@ class Colour(StrEnum):
     BUSY = "busy"
     WARN = "warn"
     BAD = "bad"
-    STAGED = "staged"
     IDLE = "idle"
 
 
@@ -44,12 +43,6 @@ _ROLLOUT = {
     "DEGRADED": Lamp(Colour.WARN, "circle-half-2", "degraded"),
     "STUCK": Lamp(Colour.BAD, "alert-octagon", "stuck"),
 }
-_OBSERVATION = {
-    "REQUESTED": Lamp(Colour.IDLE, "hourglass", "requested"),
-    "READING": Lamp(Colour.BUSY, "loader-2", "reading"),
-    "DONE": Lamp(Colour.GOOD, "eye", "read"),
-    "FAILED": Lamp(Colour.BAD, "alert-triangle", "failed"),
-}
 _SM = {
     "MASTER": Lamp(Colour.GOOD, "crown", "master"),
     "STANDBY": Lamp(Colour.GOOD, "player-pause", "standby"),
@@ -67,22 +60,11 @@ _MODE = {
     "PROPOSE": Lamp(Colour.IDLE, "pencil", "propose only"),
     "WRITE": Lamp(Colour.GOOD, "circle-check", "ready"),
 }
-_VERDICT = {
-    "PROVEN": Lamp(Colour.GOOD, "shield-check", "proven"),
-    "ABSENT": Lamp(Colour.IDLE, "circle-dashed", "absent"),
-    "UNREADABLE": Lamp(Colour.WARN, "help-circle", "unreadable"),
-    "DISCREPANT": Lamp(Colour.BAD, "alert-triangle", "discrepant"),
-}
 
 
 def rollout(state: str) -> Lamp:
     """How a rollout's state is drawn."""
     return _ROLLOUT.get(state, UNKNOWN)
-
-
-def observation(state: str) -> Lamp:
-    """How the state of an observation is drawn."""
-    return _OBSERVATION.get(state, UNKNOWN)
 
 
 def subnet_manager(role: str | None) -> Lamp:
@@ -94,11 +76,6 @@ def link(state: str | None) -> Lamp:
     """How a port's link state is drawn; vendors write `4: ACTIVE` and `Active` for the same thing."""
     word = (state or "").rpartition(":")[2].strip().upper()
     return _LINK.get({"INITIALIZE": "INIT", "INITIALIZING": "INIT"}.get(word, word), UNKNOWN)
-
-
-def verdict(name: str) -> Lamp:
-    """How the verdict of a read-back is drawn."""
-    return _VERDICT.get(name, UNKNOWN)
 
 
 def port(*, is_confirmed: bool, has_conflict: bool) -> Lamp:

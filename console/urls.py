@@ -20,6 +20,7 @@ urlpatterns = [
     path("servers/", servers.servers, name="servers"),
     path("servers/<str:public_id>/", servers.server, name="server"),
     path("ports/<str:guid>/confirm/", servers.confirm_port, name="port_confirm"),
+    path("conflicts/<int:pk>/reject/", servers.reject_claim, name="conflict_reject"),
     path("managers/", managers.managers, name="managers"),
     path("managers/look/", managers.look, name="managers_look"),
     path("partitions/", partitions.partitions, name="partitions"),

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from deploy.look import HostView, Look
 from deploy.proof import Judgement
+from deploy.readiness import binding
 from deploy.story import Evidence
 from subnet.guid import GUID
 from subnet.observed import ObservedFabric
@@ -62,7 +63,7 @@ def outcomes(look: Look) -> dict[str, dict[str, Any]]:
 
 
 def manager_rows(views: Iterable[HostView], *, known: Mapping[str, int]) -> list[dict[str, Any]]:
-    """One row a manager host: what lies in its file and who its SM is. `known` maps digests to revision numbers."""
+    """One row a manager host: what lies in its file, who its SM is, what is wrong there. `known`: digest → number."""
     return [
         {
             "host": view.name,
@@ -70,6 +71,7 @@ def manager_rows(views: Iterable[HostView], *, known: Mapping[str, int]) -> list
             "revision": known.get(view.digest),
             "role": view.role,
             "error": view.failure or None,
+            "problems": [] if view.failure else list(binding(view)),
         }
         for view in views
     ]

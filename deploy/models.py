@@ -107,7 +107,7 @@ class Observation(models.Model):
     read_at = models.DateTimeField(null=True)  # when the reader began
     finished_at = models.DateTimeField(null=True)
     tables = models.ForeignKey(StoredTables, on_delete=models.PROTECT, null=True, related_name="+")
-    # [{"host", "digest", "revision": number|null, "role", "error": sentence|null}], one a manager host
+    # [{"host", "digest", "revision": number|null, "role", "error": sentence|null, "problems": [sentence]}], one each
     managers = models.JSONField(default=list)
     census = models.JSONField(default=list)  # [{"guid", "lid", "state", "priority", "registered", "leaf", "leaf_port"}]
     failure = models.TextField(blank=True)  # a sentence: what, where, what to do

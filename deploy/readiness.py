@@ -74,7 +74,7 @@ def binding(view: HostView) -> Iterator[str]:
     elif identity.process.port_guid != view.registered:
         yield (
             f"Manager host {view.name}: its OpenSM is bound to port {identity.process.port_guid}, registered is "
-            f"{view.registered}. Start OpenSM with the registered port, or enrol the host again."
+            f"{view.registered}. Start OpenSM with the registered port."
         )
     elif identity.process.partition_file not in ("", identity.partition_file):
         yield (

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from django.contrib.auth.models import AnonymousUser
 from django.db import models
-from django.db.models import F, Prefetch, Q
+from django.db.models import F, Q
 
 from people.models import User
 
@@ -24,13 +24,6 @@ class ServerQuerySet(models.QuerySet["Server"]):
         if isinstance(user, User) and user.is_active and user.role in reviewers:
             return self.all()
         return self.none()
-
-    def with_ports(self) -> "ServerQuerySet":
-        """The same servers with their HCAs and ports fetched in two more queries, in order of device and number."""
-        from inventory.models import HCA, Port
-
-        ports = Prefetch("ports", queryset=Port.objects.order_by("number", "guid"))
-        return self.prefetch_related(Prefetch("hcas", queryset=HCA.objects.order_by("device").prefetch_related(ports)))
 
 
 class PortQuerySet(models.QuerySet["Port"]):

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from lab import break_verbs
+from lab import break_verbs, launched
 from lab.errors import LabError
 from lab.layout import DEFAULT_DIRECTORY
 from lab.site import Site
@@ -105,6 +105,9 @@ def _up(arguments: argparse.Namespace) -> int:
 
 
 def _down(arguments: argparse.Namespace) -> int:
+    # Without --dir: this checkout's lab, and those of demos whose launcher was killed.
+    for folder in launched.clear_away() if arguments.dir == DEFAULT_DIRECTORY else []:
+        print(f"The demo in {folder} was killed; nothing of it runs any more.")
     if not (arguments.dir / "lab.json").exists():
         print(f"There is no lab in {arguments.dir.absolute()}; nothing to do.")
         return 0

@@ -17,8 +17,11 @@ from types import FrameType
 from lab.errors import LabError
 from lab.free_ports import free_port, is_free
 from lab.house import DemoFailed, House
+from lab.launched import noted
 from lab.once import move_and_prove
 from lab.site import Site
+from subnet.errors import InvalidGUID
+from subnet.guid import GUID
 
 
 def main(argv: list[str]) -> int:
@@ -38,7 +41,9 @@ def main(argv: list[str]) -> int:
     once.add_argument("--json", action="store_true", help="print one JSON summary")
     once.add_argument("--move", type=int, default=1, metavar="N", help="how many servers to move (default 1)")
     once.add_argument("--out", type=Path, help="folder that keeps the tables before and after (default: a new one)")
-    once.add_argument("--spoil-port", metavar="GUID", help="write a foreign P_Key to this port behind our back")
+    once.add_argument(
+        "--spoil-port", type=_port_guid, metavar="GUID", help="write a foreign P_Key to this port behind our back"
+    )
     arguments = parser.parse_args(argv)
     for number in (signal.SIGTERM, signal.SIGINT):  # a shell that starts it in the background ignores SIGINT
         signal.signal(number, _interrupt)
@@ -67,6 +72,7 @@ def running(arguments: argparse.Namespace) -> Iterator[House]:
     """
     if arguments.once:
         folder = Path(tempfile.mkdtemp(prefix="fabricui-once-"))
+        (folder / "this-is-a-demo").touch()
     else:
         folder = arguments.dir.absolute()
         _clear_away(folder)
@@ -74,7 +80,10 @@ def running(arguments: argparse.Namespace) -> Iterator[House]:
         (folder / "this-is-a-demo").touch()
     try:
         _say(f"Simulated fabric: {arguments.servers} servers with {arguments.hcas} HCAs each, two real OpenSM …")
-        with Site.up(directory=folder / "lab", servers=arguments.servers, hcas=arguments.hcas) as site:
+        with (
+            noted(folder, keep=not arguments.once),
+            Site.up(directory=folder / "lab", servers=arguments.servers, hcas=arguments.hcas) as site,
+        ):
             port = arguments.port if not arguments.once and is_free(arguments.port) else free_port()
             house = House(folder=folder, site=site, web_port=port, register_port=free_port())
             try:
@@ -98,6 +107,13 @@ def _clear_away(folder: Path) -> None:
         raise DemoFailed(f"{folder} is not empty and not a demo's folder. Name another one with --dir.")
     Site.remove(folder / "lab")
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def _port_guid(text: str) -> GUID:
+    try:
+        return GUID(text)
+    except InvalidGUID as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _say(text: str) -> None:

@@ -94,9 +94,9 @@ def manual_actions(events: list[Any]) -> int:
     """
     from audit.actions import Action
 
-    drags: int = sum(event.action == Action.MEMBER_STAGE for event in events)
-    confirmations: int = sum(event.action == Action.ROLLOUT_START for event in events)
-    return drags + 2 * confirmations
+    drags = sum(event.action == Action.MEMBER_STAGE for event in events)
+    confirmations = sum(event.action == Action.ROLLOUT_START for event in events)
+    return int(drags + 2 * confirmations)
 
 
 def _print(summary: dict[str, Any], *, as_json: bool) -> None:

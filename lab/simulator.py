@@ -16,7 +16,6 @@ from lab.errors import LabError
 from lab.processes import MARK, ProcessID
 
 READY = b"Network simulator ready."
-CLIENT_SLOTS = 10
 _MAGIC, _CONNECT, _DISCONNECT, _SET_IS_SM = 0xDEADBEEF, 1, 2, 9
 _CLIENT = re.compile(rb"Client (\d+): pid (\d+) connected at \"([^\"]*)\"")
 

@@ -154,7 +154,8 @@ class SSHShell:
     def _wrong_host_key(self, what: str) -> HostKeyMismatch:
         return HostKeyMismatch(
             f"{self._where} is not the machine that was enrolled: {what}. "
-            "If it was set up anew, enrol it again with its new host key; else find out what answers there."
+            "If it was set up anew, pin its new host key (manage.py repin_manager_host). "
+            "Else find out what answers there."
         )
 
     def _run(self, transport: paramiko.Transport, verb: str, command: str, stdin: bytes, deadline: float) -> Reply:

@@ -33,7 +33,7 @@ class PKey(int):
 
     def __new__(cls, number: int) -> "PKey":
         if not FIRST_USABLE <= number <= DEFAULT_NUMBER:
-            raise InvalidPKey(f"P_Key {number:#x} is outside 0x0001–0x7fff.")
+            raise InvalidPKey(f"P_Key {number:#06x} is outside 0x0001–0x7fff. A partition takes one of 0x0001–0x7ffe.")
         return int.__new__(cls, number)
 
     def __str__(self) -> str:

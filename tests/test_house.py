@@ -111,6 +111,17 @@ def test_every_audit_action_and_rollout_state_is_documented():
     assert not [state for state in Rollout.State.values if f"\n### {state}\n" not in operating]
 
 
+def test_every_audit_action_is_recorded_somewhere():
+    from audit.actions import Action
+    from deploy.models import Rollout
+
+    # The worker names these by the state it moves to; `start` records the first state.
+    by_state = {Action.of_rollout(state) for state in Rollout.State.values if state != Rollout.State.QUEUED}
+    sources = "\n".join(path.read_text(encoding="utf-8") for path in product_files() if path.name != "actions.py")
+    never = [one.name for one in Action if one not in by_state and not re.search(rf"\bAction\.{one.name}\b", sources)]
+    assert not never, f"docs/audit.md promises what nothing records: {never}"
+
+
 def test_every_command_of_run_is_in_the_readme():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     for command in ("./run demo", "./run test", "./run lab down", "./run doctor", "./run up"):
@@ -143,7 +154,7 @@ def test_no_room_without_a_name_and_none_too_large():
         assert path.stem not in {"utils", "helpers", "common", "misc", "services"}, path
         if "migrations" not in path.parts:
             lines = len(path.read_text(encoding="utf-8").splitlines())
-            most = 560 if path.name == "agent.py" else 420  # the agent is one file that is copied to servers
+            most = 560 if path.name == "agent.py" else 400  # the agent is one file that is copied to servers
             assert lines <= most, f"{path.relative_to(ROOT)} has {lines} lines: split it by noun"
 
 

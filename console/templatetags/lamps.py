@@ -8,10 +8,8 @@ from deploy.models import Rollout
 
 register = template.Library()
 register.filter("rollout_lamp", lamps.rollout)
-register.filter("observation_lamp", lamps.observation)
 register.filter("sm_lamp", lamps.subnet_manager)
 register.filter("link_lamp", lamps.link)
-register.filter("verdict_lamp", lamps.verdict)
 
 
 @register.filter

@@ -13,17 +13,15 @@ from console import lamps
 from console.frame import fence_of, the_subnet
 from console.views.home import no_subnet
 from deploy import operations, queries
-from deploy.models import Observation
+from deploy.models import PENDING, Observation
 from inventory.models import ManagerHost, Subnet
 from people.actor import actor_of
 from people.permissions import is_operator, operator_required, reviewer_required
 
-PENDING = (Observation.State.REQUESTED, Observation.State.READING)
-
 
 @dataclass(frozen=True, slots=True)
 class HostRow:
-    """One manager host as it was last looked at; `error` is the sentence when it could not be."""
+    """One manager host as it was last looked at; `error` says what is wrong there, or why it could not be."""
 
     host: ManagerHost
     role: lamps.Lamp
@@ -95,7 +93,7 @@ def _rows(subnet: Subnet, observation: Observation | None) -> list[HostRow]:
                 file=lamps.file(digest=digest, current=current, error=error),
                 digest=digest,
                 revision=item.get("revision"),
-                error=error,
+                error=error or " ".join(item.get("problems", ())),
             )
         )
     return rows

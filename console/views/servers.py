@@ -108,6 +108,18 @@ def confirm_port(request: HttpRequest, guid: str) -> HttpResponse:
     return redirect("console:server", public_id=port.hca.server.public_id)
 
 
+@require_POST
+@operator_required
+def reject_claim(request: HttpRequest, pk: int) -> HttpResponse:
+    """Decide that the other server's claim to a port is wrong."""
+    conflicts = PortConflict.objects.select_related("port__hca__server", "claimed_by")
+    conflict = get_object_or_404(conflicts, pk=pk, port__in=Port.objects.visible_to(request.user))
+    operations.reject_claim(conflict=conflict, actor=actor_of(request.user), reason=request.POST.get("reason", ""))
+    messages.success(request, f"The claim of {conflict.claimed_by} to port {conflict.port} is rejected.")
+    owner = conflict.port.server or conflict.claimed_by
+    return redirect("console:server", public_id=owner.public_id)
+
+
 def _partition_names(ids: list[int]) -> dict[int, list[str]]:
     """Names of the partitions that each server is in, by row id."""
     rows = (

@@ -10,11 +10,12 @@ from audit.actions import Action
 from audit.record import record
 from audit.values import SYSTEM, Actor
 from inventory.errors import PortUnknown
-from inventory.models import ManagerHost, Port, Subnet
+from inventory.models import ManagerHost, Port, PortConflict, Subnet
 from inventory.races import settle
 from inventory.subjects import port_subject, subnet_subject
 from subnet.guid import GUID
 
+REJECTED = "rejected"  # the decision of a conflict: the claim is wrong, and not news when it is made again
 _CHUNK = 500
 _MOST_NAMED = 100  # GUIDs spelled out in one event; the count is always there
 
@@ -76,6 +77,31 @@ def confirm_ports(*, ports: Sequence[Port], actor: Actor, reason: str = "") -> i
         return len(new)
 
     return settle(change)
+
+
+def reject_claim(*, conflict: PortConflict, actor: Actor, reason: str = "") -> None:
+    """Decide that the claim is wrong: the port stays where it is, may move again, and the same claim opens no more.
+
+    Without this a tenant who is root could stop another's server by naming its GUID again and again. A conflict that
+    is decided already stays as it is.
+    """
+
+    def change() -> None:
+        rows = PortConflict.objects.select_related("port__hca__server", "claimed_by").select_for_update(of=("self",))
+        row = rows.get(pk=conflict.pk)
+        if row.closed_at is not None:
+            return
+        row.closed_at, row.decision = timezone.now(), REJECTED
+        row.save(update_fields=["closed_at", "decision"])
+        record(
+            action=Action.PORT_CONFLICT_DECIDE,
+            actor=actor,
+            subject=port_subject(row.port),
+            after={"decision": REJECTED, "claimed_by": row.claimed_by.public_id},
+            reason=reason,
+        )
+
+    settle(change)
 
 
 def record_seen(*, subnet: Subnet, readings: Iterable[Reading], at: datetime) -> int:

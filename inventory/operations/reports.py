@@ -14,6 +14,7 @@ from django.utils import timezone
 from audit.actions import Action
 from audit.record import record
 from inventory.models import HCA, ManagerHost, Port, PortConflict, Server
+from inventory.operations.ports import REJECTED
 from inventory.races import settle
 from inventory.reconcile import Judgement, Known, Outcome, fields_of, judge
 from inventory.report import Report, ReportedPort
@@ -136,6 +137,9 @@ def _write(judgement: Judgement, known: Known, changes: _Changes, at: datetime) 
     reported, port = judgement.reported, judgement.port
     match judgement.outcome:
         case Outcome.CONFLICT if port is not None:
+            rejected = PortConflict.objects.filter(port=port, claimed_by=known.server, decision=REJECTED)
+            if rejected.exists():
+                return
             _, is_new = PortConflict.objects.get_or_create(
                 port=port, claimed_by=known.server, closed_at=None, defaults={"claim": dict(reported.raw)}
             )

@@ -7,14 +7,14 @@ from django.urls import reverse
 
 from audit.models import Event
 from deploy.models import Observation, Rollout
-from inventory.models import Port
+from inventory.models import Port, PortConflict
 from partitions.models import Partition, StagedChange
 from partitions.selection import Selection
 
 PAGES = ["board", "plan", "rollouts", "servers", "managers", "partitions", "audit"]
 POSTS = [
     "board_move", "board_discard", "plan", "plan_look", "rollout_cancel", "rollout_check", "rollout_release",
-    "port_confirm", "managers_look", "partitions",
+    "port_confirm", "conflict_reject", "managers_look", "partitions",
 ]  # fmt: skip
 
 
@@ -23,6 +23,14 @@ def address(name: str, site) -> str:
         return reverse(f"console:{name}", args=[Rollout.objects.first().public_id])
     if name == "port_confirm":
         return reverse("console:port_confirm", args=[Port.objects.first().guid])
+    if name == "conflict_reject":
+        provider = site.provider
+        conflict, _ = PortConflict.objects.get_or_create(
+            port=Port.objects.filter(hca__server=provider.servers[4]).first(),
+            claimed_by=provider.servers[5],
+            claim={},
+        )
+        return reverse("console:conflict_reject", args=[conflict.pk])
     return reverse(f"console:{name}")
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from console import lamps
-from deploy.models import Observation, Rollout
+from deploy.models import Rollout
 
 SPRITE = Path(__file__).resolve().parents[2] / "static" / "vendor" / "icons" / "sprite.svg"
 
@@ -15,11 +15,6 @@ def test_every_state_of_a_rollout_has_a_lamp_of_its_own(state):
     lamp = lamps.rollout(state)
     assert lamp is not lamps.UNKNOWN
     assert f'id="{lamp.shape}"' in SPRITE.read_text()
-
-
-@pytest.mark.parametrize("state", Observation.State.values)
-def test_every_state_of_an_observation_has_a_lamp(state):
-    assert lamps.observation(state) is not lamps.UNKNOWN
 
 
 def test_only_proven_looks_good():
@@ -36,8 +31,8 @@ def test_states_that_end_differently_differ_without_colour():
 @pytest.mark.parametrize(
     "lamp",
     [
-        lamps.rollout("SOMETHING_NEW"), lamps.observation(""), lamps.subnet_manager(None), lamps.subnet_manager("?"),
-        lamps.link(None), lamps.link(""), lamps.verdict("?"), lamps.file(digest=None, current="a", error=None),
+        lamps.rollout("SOMETHING_NEW"), lamps.subnet_manager(None), lamps.subnet_manager("?"),
+        lamps.link(None), lamps.link(""), lamps.file(digest=None, current="a", error=None),
         lamps.file(digest="a", current="a", error="m1 cannot be reached."),
         lamps.subnet(mode="?", is_frozen=False, rollout_state=None),
     ],

@@ -100,6 +100,18 @@ def test_a_conflict_is_told_on_both_servers(site, operator):
         assert server.hostname in operator.get("/servers/?only=conflict").content.decode()
 
 
+def test_a_wrong_claim_is_rejected_on_the_page_and_the_server_moves_again(site, operator):
+    owner, claimant = site.provider.servers[4:6]
+    conflict = PortConflict.objects.create(
+        port=Port.objects.filter(hca__server=owner).first(), claimed_by=claimant, claim={}
+    )
+    move = {"server": owner.public_id, "source": "unassigned", "target": site.training.public_id}
+    assert "is also claimed by" in operator.post(reverse("console:board_move"), move, follow=True).content.decode()
+    answer = operator.post(reverse("console:conflict_reject", args=[conflict.pk]), follow=True)
+    assert f"The claim of {claimant} to port {conflict.port.guid} is rejected." in answer.content.decode()
+    assert "is staged to" in operator.post(reverse("console:board_move"), move, follow=True).content.decode()
+
+
 def test_what_is_staged_for_a_server_is_listed_and_discarded(site, operator):
     server = site.provider.servers[0]
     site.provider.move(server, site.training, site.inference)
@@ -122,8 +134,11 @@ def test_managers_show_role_and_file_beside_the_current_revision(site, operator)
     current = Revision.objects.latest("pk")
     observation.managers = [
         {"host": "m1", "digest": current.digest, "revision": current.number, "role": "MASTER", "error": None},
-        {"host": "m2", "digest": "f" * 64, "revision": None, "role": "STANDBY", "error": None},
-    ]
+        {
+            "host": "m2", "digest": "f" * 64, "revision": None, "role": "STANDBY", "error": None,
+            "problems": ["Manager host m2: OpenSM shares the dump folder."],
+        },
+    ]  # fmt: skip
     observation.save()
     text = operator.get("/managers/").content.decode()
     assert "master" in text
@@ -131,6 +146,7 @@ def test_managers_show_role_and_file_beside_the_current_revision(site, operator)
     assert "current" in text
     assert "differs" in text
     assert "none of ours" in text
+    assert "Manager host m2: OpenSM shares the dump folder." in text
 
 
 def test_a_host_that_was_not_reached_is_unknown_not_good(site, operator):

@@ -43,6 +43,12 @@ def test_while_a_look_is_pending_another_request_is_the_same(scene: Scene, nudge
     assert operations.request_observation(subnet=scene.subnet, why="plan") != first
 
 
+def test_what_is_wrong_on_a_host_that_answers_stands_in_its_row(scene: Scene):
+    scene.site.host("mgr-b").problems = ("Manager host mgr-b: OpenSM (PID 7, port 0x1) shares the dump folder.",)
+    observation = scene.look()
+    assert [row["problems"] for row in observation.managers] == [[], list(scene.site.host("mgr-b").problems)]
+
+
 def test_a_standby_that_does_not_answer_is_a_row_with_its_error(scene: Scene):
     scene.site.host("mgr-b").is_reachable = False
     observation = scene.look()

@@ -81,7 +81,8 @@ def test_the_tables_behind_the_proof_are_kept_and_serve_as_before_of_the_next(sc
     assert kept == rollout.after
     assert parse_reading(tables.content(kept.tables)) == queries.observed_fabric(kept)
     assert kept.managers[1] == {
-        "host": "mgr-b", "digest": rollout.revision.digest, "revision": 2, "role": "STANDBY", "error": None
+        "host": "mgr-b", "digest": rollout.revision.digest, "revision": 2, "role": "STANDBY",
+        "error": None, "problems": [],
     }  # fmt: skip
     again = scene.start(scene.propose(s2=INFERENCE), kept)
     assert scene.run(again).state == State.PROVEN

@@ -11,7 +11,7 @@ from django.utils import timezone
 from audit.models import Event
 from inventory import agent
 from inventory.models import HCA, Port, PortConflict, Server
-from inventory.operations import confirm_port, create_subnet, enrol_manager_host, record_seen
+from inventory.operations import confirm_port, create_subnet, enrol_manager_host, record_seen, reject_claim
 from tests.inventory.reports import GUID_A, GUID_B, OLGA, enrolled, outcomes, port, registers
 from tests.inventory.trees import DATA, case, materialise
 
@@ -146,6 +146,19 @@ def test_a_repeated_claim_opens_no_second_conflict(server, other):
     events = Event.objects.count()
     assert outcomes(registers(other, port(GUID_A))) == ["conflict"]
     assert (PortConflict.objects.count(), Event.objects.count()) == (1, events)
+
+
+def test_a_claim_that_was_rejected_stops_nobody_again(server, other):
+    registers(server, port(GUID_A))
+    registers(other, port(GUID_A))
+    conflict = PortConflict.objects.get()
+    reject_claim(conflict=conflict, actor=OLGA, reason="looked at both machines")
+    reject_claim(conflict=conflict, actor=OLGA)
+    decided = Event.objects.filter(action="inventory:port:conflict-decide")
+    assert [event.subject_key for event in decided] == [GUID_A]
+    assert outcomes(registers(other, port(GUID_A))) == ["conflict"]
+    assert not PortConflict.objects.filter(closed_at=None).exists()
+    assert Port.objects.get().server == server
 
 
 def test_b14_two_hosts_one_guid(subnet, enrolled_trust):

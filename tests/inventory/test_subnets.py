@@ -87,7 +87,9 @@ def test_a_port_that_runs_an_sm_is_no_candidate_even_when_confirmed(subnet, enro
     "change",
     [
         {"name": "ufm a"}, {"address": "-oProxyCommand=x"}, {"address": ""}, {"ssh_port": 0}, {"ssh_user": "-l"},
-        {"host_key": "ssh-rsa " + "A" * 68}, {"host_key": "AAAA"}, {"wrapper_digest": "a"}, {"reader_digest": "A" * 64},
+        {"host_key": "ssh-rsa " + "A" * 68},
+        {"host_key": "ecdsa-sha2-nistp256 " + "A" * 140}, {"host_key": "AAAA"},
+        {"wrapper_digest": "a"}, {"reader_digest": "A" * 64},
     ],
 )  # fmt: skip
 def test_a_malformed_pin_is_refused(subnet, change):

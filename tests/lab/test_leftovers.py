@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,7 @@ from tests.lab.traces import NOTHING, all_of, attached_client, killed_client, pr
 
 pytestmark = pytest.mark.contract
 SMALL = ["--servers", "2", "--hcas", "1"]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -171,6 +173,34 @@ def test_an_owned_lab_ends_with_its_owner(directory):
     assert all_of(state) == NOTHING
 
 
+def test_down_without_a_directory_ends_the_lab_of_a_demo_whose_launcher_was_killed(tmp_path):
+    program = (
+        "import sys, time; from pathlib import Path; from lab.launched import noted; from lab.site import Site\n"
+        "demo = Path(sys.argv[1]); (demo / 'this-is-a-demo').touch()\n"
+        "with noted(demo, keep=False), Site.up(demo / 'lab', servers=2, hcas=1):\n"
+        "    print('up', flush=True); time.sleep(600)"
+    )
+    demo, checkout = tmp_path / "demo", tmp_path / "checkout"
+    demo.mkdir()
+    checkout.mkdir()
+    here = {"cwd": checkout, "env": {**os.environ, "PYTHONPATH": str(ROOT)}}
+    launcher = subprocess.Popen([sys.executable, "-c", program, str(demo)], stdout=subprocess.PIPE, **here)
+    assert launcher.stdout.readline() == b"up\n"
+    state = Layout(demo / "lab").read_state()
+
+    def down():
+        return subprocess.run([sys.executable, "-m", "lab", "down"], capture_output=True, text=True, check=True, **here)
+
+    assert "was killed" not in down().stdout  # its launcher lives, so it is somebody's
+    assert_up(state)
+    launcher.kill()
+    launcher.communicate()
+    assert f"The demo in {demo} was killed" in down().stdout
+    assert all_of(state) == NOTHING
+    assert not demo.exists()
+    assert not list((checkout / ".fabricui/launched").iterdir())
+
+
 def test_a_lab_that_does_not_come_up_says_why_and_leaves_nothing(directory, monkeypatch):
     monkeypatch.setattr("lab.site.net_text", lambda fabric: "Switch 2 nonsense\n")
     with pytest.raises(LabError, match=r"simulator|supervisor|in vain"):
@@ -190,3 +220,12 @@ def test_the_command_line_answers_in_sentences(directory):
         assert "Traceback" not in complaint
     status, said, _ = done("down", directory=directory)
     assert (status, "nothing to do" in said) == (0, True)
+
+
+def test_a_demo_with_a_port_that_is_no_guid_is_refused_before_anything_starts(tmp_path):
+    words = [sys.executable, "-m", "lab", "demo", "--once", "--spoil-port", "17"]
+    here = {"cwd": tmp_path, "env": {**os.environ, "PYTHONPATH": str(ROOT)}}
+    refused = subprocess.run(words, capture_output=True, text=True, check=False, **here)
+    assert refused.returncode == 2
+    assert "“17” is not a GUID" in refused.stderr
+    assert not list(tmp_path.iterdir())

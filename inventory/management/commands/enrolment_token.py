@@ -10,7 +10,13 @@ from inventory.errors import InventoryError
 from inventory.models import Subnet
 from inventory.operations import create_enrolment_token
 
-LONGEST_HOURS = 8760  # a year
+
+def _lifetime(hours: float) -> timedelta:
+    """`hours` as a span of time; a number that no span can hold is longer than any token lives."""
+    try:
+        return timedelta(hours=hours)
+    except (OverflowError, ValueError):
+        return timedelta.max
 
 
 class Command(BaseCommand):
@@ -27,17 +33,13 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Create and print."""
-        if not 0 < options["hours"] <= LONGEST_HOURS:
-            raise CommandError(
-                f"--hours {options['hours']:g} cannot be. A token lives more than 0, at most {LONGEST_HOURS} hours."
-            )
         try:
             subnet = Subnet.objects.get(name=options["subnet"])
             token = create_enrolment_token(
                 subnet=subnet,
                 name=options["name"],
                 uses=options["uses"],
-                lifetime=timedelta(hours=options["hours"]),
+                lifetime=_lifetime(options["hours"]),
                 actor=SYSTEM,
             )
         except Subnet.DoesNotExist as error:
