@@ -25,9 +25,9 @@ from deploy.errors import (
     StaleObservation,
     StaleRevision,
     SubnetBusy,
-    SubnetFrozen,
     TooLate,
 )
+from deploy.leave import require_leave
 from deploy.models import Fence, HostOutcome, Observation, Revision, Rollout, RolloutStep
 from inventory.models import ManagerHost, Subnet
 from subnet.guid import GUID
@@ -226,14 +226,7 @@ def _refuse_by_policy(subnet: Subnet, table: PartitionTable) -> None:
 
 
 def _refuse_start(subnet: Subnet, fence: Fence, revision: Revision) -> None:
-    if subnet.mode != Subnet.Mode.WRITE:
-        raise NotWritable(
-            f"Subnet {subnet} is in mode {subnet.get_mode_display()}: FabricUI may not place files there. "
-            "Set the mode to write first; that needs a stored qualification report."
-        )
-    if subnet.frozen_at is not None:
-        why = f" ({subnet.frozen_reason})" if subnet.frozen_reason else ""
-        raise SubnetFrozen(f"Subnet {subnet} is frozen{why}. Lift the freeze, then start the rollout again.")
+    require_leave(subnet)
     if fence.rollout is not None:
         raise SubnetBusy(_who_holds(subnet, fence.rollout))
     if revision.parent_id != fence.current_id:

@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from deploy import evidence, restore
 from deploy.errors import ClaimLost
+from deploy.leave import withdrawn
 from deploy.look import HostView, ManagerHosts, told
 from deploy.models import Rollout
 from deploy.proof import Judgement, Unseen, Verdict
@@ -66,6 +67,10 @@ def run(*, rollout: Rollout, hosts: Sequence[HostVerbs], clock: Callable[[], dat
 def _stage(story: Story, managers: ManagerHosts, terms: Terms) -> None:
     """Put the revision beside the partition file of every host, or refuse. Nothing was placed before this."""
     revision = story.rollout.revision
+    cause = withdrawn(story.rollout.subnet_id)
+    if cause:
+        story.advance(State.REFUSED, f"Refused; nothing was placed. {cause}", cause=cause)
+        return
     look = managers.look(staging=lambda host: host.stage(terms.data, digest=revision.digest))
     cause = (
         unready(

@@ -223,7 +223,7 @@ class ManagerHost:
                 f"Manager host {self.name} has another {which} than the one pinned at enrolment "
                 f"(SHA-256 {found[0 if which == 'wrapper' else 1][:16]}…, pinned "
                 f"{self._pinned[0 if which == 'wrapper' else 1][:16]}…). "
-                "Run install there again, compare what it prints, and enrol the host anew.",
+                "Run install there again, compare what it prints, and pin it (manage.py repin_manager_host).",
                 host=self.name,
             )
         self._is_checked = True

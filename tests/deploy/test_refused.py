@@ -1,11 +1,12 @@
 """What ends a rollout before anything is placed, each with a sentence that says what, where and how to mend it."""
 
 import pytest
+from django.utils import timezone
 
 from audit.models import Event
 from deploy import queries
 from deploy.models import Rollout
-from inventory.models import ManagerHost
+from inventory.models import ManagerHost, Subnet
 from remote.errors import (
     AccessRefused,
     CallTimedOut,
@@ -175,6 +176,20 @@ def test_a_manager_host_enrolled_after_the_plan_stops_it(scene: Scene):
     ManagerHost.objects.filter(name="mgr-b").update(port_guid=scene.site.guids(4)[1])
     host.port = scene.site.ports[scene.site.guids(4)[1]]
     assert "is no full member of Default in this revision" in refused(scene, rollout)
+
+
+def test_a_freeze_that_came_while_it_was_queued_stops_it(scene: Scene):
+    rollout = scene.begin()
+    Subnet.objects.update(frozen_at=timezone.now(), frozen_reason="maintenance of the leaves")
+    scene.site.calls.clear()
+    assert "frozen (maintenance of the leaves)" in refused(scene, rollout)
+    assert not scene.site.calls  # no host was even asked
+
+
+def test_a_subnet_that_left_write_mode_while_it_was_queued_stops_it(scene: Scene):
+    rollout = scene.begin()
+    Subnet.objects.update(mode=Subnet.Mode.PROPOSE)
+    assert "is in mode propose" in refused(scene, rollout)
 
 
 def test_after_the_cause_is_mended_the_same_revision_goes_out(scene: Scene):
