@@ -43,7 +43,7 @@ UNIT = Stage(
     junit=True,
 )
 CONTRACT = Stage("contract: two real OpenSM", ((*PYTEST, "tests", "-m", "contract and not browser"),), 420, junit=True)
-ONCE = Stage("demo --once", ((PYTHON, "-m", "lab", "demo", "--once", "--json"),), 90)
+ONCE = Stage("demo --once from the users' lock", ((PYTHON, "-m", "tests.once_from_lock"),), 120)
 BROWSER = Stage("browser: pages, axe, one move", ((*PYTEST, "tests", "-m", "browser"),), 330, junit=True)
 POSTGRESQL = Stage("rows on PostgreSQL", ((*PYTEST, "tests", "-m", "pg"),), 120, postgresql=True, junit=True)
 
