@@ -157,5 +157,4 @@ def _mend(site: Site) -> None:
     if site.state.process(ROGUE) is not None:
         breaking.end_rogue(site)
     for manager in site.managers:
-        breaking.mend_disk(site, manager.name)
         breaking.restore_host_key(site, manager.name)

@@ -130,13 +130,3 @@ def test_who_sees_servers(subnet, olga, ada, charlie, alice):
     assert seen == {"Olga": 1, "Ada": 1, "Charlie": 0, "Alice": 0, "AnonymousUser": 0}
     olga.is_active = False
     assert not Server.objects.visible_to(olga).exists()
-
-
-def test_servers_come_with_their_ports_in_three_queries(subnet, django_assert_num_queries):
-    from inventory.models import Server
-
-    for name, guid in (("srv-001", GUID_A), ("srv-002", GUID_B)):
-        registers(enrolled(subnet, name)[0], port(guid))
-    with django_assert_num_queries(3):
-        found = {s.hostname: [p.guid for h in s.hcas.all() for p in h.ports.all()] for s in Server.objects.with_ports()}
-    assert found == {"srv-001": [GUID_A], "srv-002": [GUID_B]}

@@ -150,7 +150,7 @@ class Sshd:
         """Cut every open connection, as a reboot of the machine would."""
         gone = self.sessions()
         for pid in gone:
-            for child in [*_children(pid), pid]:
+            for child in [*children(pid), pid]:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(child, 9)
         wait_until(lambda: not set(gone) & set(self.sessions()))
@@ -166,7 +166,8 @@ class Sshd:
         self._process.wait(10)
 
 
-def _children(pid: int) -> list[int]:
+def children(pid: int) -> list[int]:
+    """The direct children of a process, none when it is gone."""
     try:
         return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except OSError:

@@ -16,7 +16,7 @@ import pytest
 from remote.errors import AccessRefused, CallTimedOut, HostKeyMismatch, RemoteError, Unreachable
 from remote.shell import command_line
 from remote.ssh import MAX_CHANNELS, SSHShell
-from tests.remote.sites import Host, Sshd, install, looks_like_opensm, make_key, sha256, wait_until
+from tests.remote.sites import Host, Sshd, children, install, looks_like_opensm, make_key, sha256, wait_until
 
 # A reader that notes its start and end, to be slow on purpose.
 SLOW = "echo start >>{notes}; sleep {seconds}; echo end >>{notes}; printf 'port_guid=0x0210fa10000a0001\\nlid=1\\n'"
@@ -124,7 +124,10 @@ class TestSilence:
         before = set(sshd.sessions())
         shell.call("identify", timeout_s=10)
         [session] = set(sshd.sessions()) - before
-        os.kill(session, signal.SIGSTOP)
+        # Newer sshd serve a session by a child of its own, whoever signs in.
+        processes = [session, *children(session)]
+        for pid in processes:
+            os.kill(pid, signal.SIGSTOP)
         try:
             began = time.monotonic()
             with pytest.raises((CallTimedOut, Unreachable)) as caught:
@@ -132,7 +135,8 @@ class TestSilence:
             assert time.monotonic() - began < 8
             assert caught.value.transient
         finally:
-            os.kill(session, signal.SIGCONT)
+            for pid in processes:
+                os.kill(pid, signal.SIGCONT)
 
 
 class TestLostConnection:
