@@ -6,7 +6,7 @@ audit_event on SQLite loses its triggers there and has to run `create` again.
 
 from typing import Final
 
-from django.db.backends.base.base import BaseDatabaseWrapper
+from audit.trigger_set import TriggerSet
 
 _SQLITE: Final = {
     # REPLACE deletes the old row without asking the delete trigger, so an insert over an existing one is refused too.
@@ -64,25 +64,5 @@ _POSTGRESQL: Final = {
     ),
 }
 
-
-def create(connection: BaseDatabaseWrapper) -> None:
-    """Install the triggers; do nothing on a database we do not know."""
-    with connection.cursor() as cursor:
-        if connection.vendor == "sqlite":
-            for name, body in _SQLITE.items():
-                cursor.execute(f"CREATE TRIGGER IF NOT EXISTS {name} {body}")
-        elif connection.vendor == "postgresql":
-            cursor.execute(_POSTGRESQL_FUNCTIONS)
-            for name, (_, body) in _POSTGRESQL.items():
-                cursor.execute(f"CREATE OR REPLACE TRIGGER {name} {body}")
-
-
-def drop(connection: BaseDatabaseWrapper) -> None:
-    """Remove the triggers: for undoing the migration, and for tests that play the owner of the database."""
-    with connection.cursor() as cursor:
-        if connection.vendor == "sqlite":
-            for name in _SQLITE:
-                cursor.execute(f"DROP TRIGGER IF EXISTS {name}")
-        elif connection.vendor == "postgresql":
-            for name, (table, _) in _POSTGRESQL.items():
-                cursor.execute(f"DROP TRIGGER IF EXISTS {name} ON {table}")
+_TRAIL: Final = TriggerSet(_SQLITE, _POSTGRESQL_FUNCTIONS, _POSTGRESQL)
+create, drop = _TRAIL.create, _TRAIL.drop

@@ -5,7 +5,7 @@ A migration that rebuilds deploy_revision on SQLite loses its triggers there and
 
 from typing import Final
 
-from django.db.backends.base.base import BaseDatabaseWrapper
+from audit.trigger_set import TriggerSet
 
 _SQLITE: Final = {
     # REPLACE deletes the old row without asking the delete trigger, so an insert over an existing one is refused too.
@@ -27,32 +27,14 @@ BEGIN RAISE EXCEPTION '% is written once', TG_TABLE_NAME USING ERRCODE = 'integr
 """
 _POSTGRESQL: Final = {
     "deploy_revision_refuse": (
-        "BEFORE UPDATE OR DELETE ON deploy_revision FOR EACH ROW EXECUTE FUNCTION deploy_refuse()"
+        "deploy_revision",
+        "BEFORE UPDATE OR DELETE ON deploy_revision FOR EACH ROW EXECUTE FUNCTION deploy_refuse()",
     ),
     "deploy_revision_no_truncate": (
-        "BEFORE TRUNCATE ON deploy_revision FOR EACH STATEMENT EXECUTE FUNCTION deploy_refuse()"
+        "deploy_revision",
+        "BEFORE TRUNCATE ON deploy_revision FOR EACH STATEMENT EXECUTE FUNCTION deploy_refuse()",
     ),
 }
 
-
-def create(connection: BaseDatabaseWrapper) -> None:
-    """Install the triggers; do nothing on a database we do not know."""
-    with connection.cursor() as cursor:
-        if connection.vendor == "sqlite":
-            for name, body in _SQLITE.items():
-                cursor.execute(f"CREATE TRIGGER IF NOT EXISTS {name} {body}")
-        elif connection.vendor == "postgresql":
-            cursor.execute(_POSTGRESQL_FUNCTION)
-            for name, body in _POSTGRESQL.items():
-                cursor.execute(f"CREATE OR REPLACE TRIGGER {name} {body}")
-
-
-def drop(connection: BaseDatabaseWrapper) -> None:
-    """Remove the triggers: for undoing the migration, and for tests that empty the tables."""
-    with connection.cursor() as cursor:
-        if connection.vendor == "sqlite":
-            for name in _SQLITE:
-                cursor.execute(f"DROP TRIGGER IF EXISTS {name}")
-        elif connection.vendor == "postgresql":
-            for name in _POSTGRESQL:
-                cursor.execute(f"DROP TRIGGER IF EXISTS {name} ON deploy_revision")
+_REVISIONS: Final = TriggerSet(_SQLITE, _POSTGRESQL_FUNCTION, _POSTGRESQL)
+create, drop = _REVISIONS.create, _REVISIONS.drop

@@ -22,7 +22,7 @@ def staged(desk):
 
 
 @pytest.fixture
-def page(client, staged):
+def told(client, staged):
     """What the rollout page says, for an operator."""
     client.force_login(staged.olga)
 
@@ -38,51 +38,32 @@ def files(site):
     return [manager.partitions_file.read_bytes() for manager in site.managers]
 
 
-def test_a_standby_that_cannot_be_staged_stops_before_anything_is_placed(staged, page):
+@pytest.mark.parametrize(
+    ("fault", "mend"),
+    [
+        (breaking.make_disk_read_only, breaking.mend_disk),
+        (breaking.fill_disk, breaking.mend_disk),
+        (breaking.end_sshd, breaking.start_sshd),
+    ],
+    ids=["read-only disk", "full disk", "no sshd"],
+)
+def test_a_standby_that_cannot_be_staged_stops_before_anything_is_placed(staged, told, fault, mend):
     rollout = staged.start()
     before = files(staged.site)
     standby = staged.site.managers[1].name
-    breaking.make_disk_read_only(staged.site, standby)
+    fault(staged.site, standby)
     try:
         staged.run(rollout)
     finally:
-        breaking.mend_disk(staged.site, standby)
+        mend(staged.site, standby)
     assert rollout.state == "REFUSED"
     assert standby in rollout.cause
     assert files(staged.site) == before
-    assert standby in page(rollout)
+    assert standby in told(rollout)
     assert not rollout.outcomes.exclude(placed_at=None).exists()
 
 
-def test_a_full_disk_on_the_standby_is_named(staged):
-    rollout = staged.start()
-    before = files(staged.site)
-    standby = staged.site.managers[1].name
-    breaking.fill_disk(staged.site, standby)
-    try:
-        staged.run(rollout)
-    finally:
-        breaking.mend_disk(staged.site, standby)
-    assert rollout.state == "REFUSED"
-    assert standby in rollout.cause
-    assert files(staged.site) == before
-
-
-def test_an_unreachable_standby_is_named(staged, page):
-    rollout = staged.start()
-    before = files(staged.site)
-    standby = staged.site.managers[1].name
-    breaking.end_sshd(staged.site, standby)
-    try:
-        staged.run(rollout)
-    finally:
-        breaking.start_sshd(staged.site, standby)
-    assert rollout.state == "REFUSED"
-    assert standby in page(rollout)
-    assert files(staged.site) == before
-
-
-def test_crlf_placed_by_hand_on_the_master_is_found_before_anything_is_placed(staged, page):
+def test_crlf_placed_by_hand_on_the_master_is_found_before_anything_is_placed(staged, told):
     rollout = staged.start()
     master = staged.site.managers[0].name
     breaking.replace_file(staged.site, master, "crlf")
@@ -91,10 +72,10 @@ def test_crlf_placed_by_hand_on_the_master_is_found_before_anything_is_placed(st
     assert rollout.state == "REFUSED"
     assert master in rollout.cause
     assert files(staged.site) == before
-    assert master in page(rollout)
+    assert master in told(rollout)
 
 
-def test_a_wrong_host_key_is_named(staged, page):
+def test_a_wrong_host_key_is_named(staged, told):
     rollout = staged.start()
     before = files(staged.site)
     master = staged.site.managers[0].name
@@ -107,10 +88,10 @@ def test_a_wrong_host_key_is_named(staged, page):
     assert master in rollout.cause
     assert "host key" in rollout.cause
     assert files(staged.site) == before
-    assert "host key" in page(rollout)
+    assert "host key" in told(rollout)
 
 
-def test_an_opensm_with_another_partition_file_is_named(staged, page):
+def test_an_opensm_with_another_partition_file_is_named(staged, told):
     rollout = staged.start()
     master = staged.site.managers[0]
     other = master.partitions_file.with_name("other.conf")
@@ -123,7 +104,7 @@ def test_an_opensm_with_another_partition_file_is_named(staged, page):
     assert master.name in rollout.cause
     assert str(other) in rollout.cause
     assert files(staged.site) == before
-    assert "other.conf" in page(rollout)
+    assert "other.conf" in told(rollout)
 
 
 def test_no_opensm_on_the_standby_is_named(staged):
@@ -135,7 +116,7 @@ def test_no_opensm_on_the_standby_is_named(staged):
     assert standby in rollout.cause
 
 
-def test_a_third_opensm_is_named_with_its_place(staged, page):
+def test_a_third_opensm_is_named_with_its_place(staged, told):
     rollout = staged.start()
     before = files(staged.site)
     rogue = breaking.start_rogue(staged.site)
@@ -144,7 +125,7 @@ def test_a_third_opensm_is_named_with_its_place(staged, page):
     assert rollout.state in {"REFUSED", "STUCK"}
     assert rogue in rollout.cause
     assert files(staged.site) == before
-    assert rogue in page(rollout)
+    assert rogue in told(rollout)
 
 
 class TestAForeignSweep:
