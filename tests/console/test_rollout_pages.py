@@ -90,6 +90,21 @@ def test_the_fragment_is_the_body_alone(rollout, operator):
     assert 'id="rollout-poller"' in text
 
 
+def test_the_fragment_brings_the_subnet_chip_along(rollout, operator):
+    """Else the head went on saying “rolling out” beside “proven”."""
+    address = reverse("console:rollout", args=[rollout.public_id])
+    whole = operator.get(address).content.decode()
+    assert whole.count('id="subnet-chip"') == 1
+    assert "hx-swap-oob" not in whole
+    Rollout.objects.update(state="PROVEN")
+    Fence.objects.update(rollout=None)
+    text = operator.get(address, HTTP_HX_REQUEST="true").content.decode()
+    chip = text[text.index('id="subnet-chip"') :].split("</a>")[0]
+    assert "hx-swap-oob" in chip
+    assert "ready" in chip
+    assert "rolling out" not in chip
+
+
 def test_a_queued_rollout_can_be_cancelled(rollout, operator):
     answer = operator.post(reverse("console:rollout_cancel", args=[rollout.public_id]), follow=True)
     rollout.refresh_from_db()
