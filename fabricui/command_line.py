@@ -38,7 +38,10 @@ def main(argv: list[str]) -> int:
 def why_not_up() -> str:
     """The sentence that says why `./run up` must not start, or nothing."""
     if not (os.environ.get("FABRICUI_SECRET_KEY") or os.environ.get("FABRICUI_SECRET_KEY_FILE")):
-        return "FABRICUI_SECRET_KEY_FILE names no file. ./run up starts production and makes no secret by itself."
+        return (
+            "Neither FABRICUI_SECRET_KEY_FILE nor FABRICUI_SECRET_KEY is set. ./run up starts production and "
+            "makes no secret by itself; docs/settings.md lists what it takes."
+        )
     _django()
     from django.conf import settings
 

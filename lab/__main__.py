@@ -1,4 +1,4 @@
-"""`python -m lab up | down | status | break | demo | bench`: the simulated site from the command line."""
+"""`./run lab up | down | status | break`: the simulated site from the command line. Also behind demo and bench."""
 
 import argparse
 import json
@@ -43,7 +43,7 @@ def _hand_over(name: str, words: list[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m lab", description=__doc__)
+    parser = argparse.ArgumentParser(prog="./run lab", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="up|down|status|break")
 
     up = commands.add_parser("up", help="bring the lab up; it stays until “down”")
@@ -93,7 +93,7 @@ def _up(arguments: argparse.Namespace) -> int:
     print(f"The lab is up after {time.monotonic() - began:.1f} s in {site.directory}.")
     _show(site)
     if not arguments.foreground:
-        print("“python -m lab break --help” lists what can be broken; “python -m lab down” ends the lab.")
+        print("“./run lab break --help” lists what can be broken; “./run lab down” ends the lab.")
         return 0
     print("Ctrl-C ends the lab.", flush=True)
     try:

@@ -1,6 +1,6 @@
 """What can go wrong at a real site, done to the lab on purpose. Each function returns once the fault is there.
 
-`python -m lab break` offers them on the command line (`lab/break_verbs.py`).
+`./run lab break` offers them on the command line (`lab/break_verbs.py`).
 """
 
 import os
@@ -198,6 +198,6 @@ def spoil_port(site: Site, port_guid: str, *, entry: int = FOREIGN_ENTRY, index:
     guid = GUID(port_guid)
     lid = site.lids().get(guid)
     if lid is None:
-        raise LabError(f"No port of the lab has the GUID {guid} and a LID. “python -m lab status” lists the servers.")
+        raise LabError(f"No port of the lab has the GUID {guid} and a LID. “./run lab status” lists the servers.")
     written = site.smp({"write": {"lid": lid, "index": index, "entry": entry}})
     return int(written["index"])

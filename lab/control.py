@@ -27,8 +27,8 @@ def order(layout: Layout, what: str, *, timeout_s: float = 90.0, **arguments: An
                 connection.connect(path)
         except OSError:
             raise LabError(
-                f"No lab runs in {layout.directory}. Start one with “python -m lab up”; "
-                "“python -m lab down” clears away what a killed one left."
+                f"No lab runs in {layout.directory}. Start one with “./run lab up”; "
+                "“./run lab down” clears away what a killed one left."
             ) from None
         connection.sendall(json.dumps({"do": what, **arguments}).encode() + b"\n")
         with connection.makefile("rb") as stream:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fabricui.broker import private_url
+from lab.errors import LabError
 from lab.servers import boot
 from lab.site import Site
 
@@ -48,6 +49,7 @@ class House:
     auditor_password: str = field(default_factory=lambda: secrets.token_urlsafe(9))
     tree: subprocess.Popen[bytes] | None = None
     enrolment_token: str = ""
+    silent: int = 0  # servers whose agents were not started
 
     @property
     def url(self) -> str:
@@ -112,11 +114,14 @@ class House:
     def _until(self, is_so: Callable[[], bool], what: str, within_s: float = READY_WITHIN_S) -> None:
         deadline = time.monotonic() + within_s
         while not is_so():
-            if self.tree is not None and self.tree.poll() is not None:
-                raise DemoFailed(f"a process ended before {what}; see {self.log}\n{self._log_tail()}")
+            self._fail_if_ended(what)
             if time.monotonic() > deadline:
                 raise DemoFailed(f"waited {within_s:.0f} s and not yet so: {what}; see {self.log}\n{self._log_tail()}")
             time.sleep(0.05)
+
+    def _fail_if_ended(self, what: str) -> None:
+        if self.tree is not None and self.tree.poll() is not None:
+            raise DemoFailed(f"a process ended before {what}; see {self.log}\n{self._log_tail()}")
 
     def _log_tail(self) -> str:
         text = self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
@@ -151,12 +156,17 @@ class House:
     def boot(self, *, silent: int = 0) -> None:
         """Boot every server but the last `silent` ones: each runs the real agent, which registers it."""
         servers = list(self.site.fabric.servers)
-        boot(
-            self.site,
-            servers[: len(servers) - silent],
-            url=f"http://127.0.0.1:{self.register_port}/register/v1/",
-            token=self.enrolment_token,
-        )
+        self.silent = min(silent, len(servers))
+        try:
+            boot(
+                self.site,
+                servers[: len(servers) - self.silent],
+                url=f"http://127.0.0.1:{self.register_port}/register/v1/",
+                token=self.enrolment_token,
+            )
+        except LabError:
+            self._fail_if_ended("the servers registered")  # then that is the cause, and the servers are not
+            raise
 
     def furnish(self) -> None:
         """Make the tenants and their partitions, stage the first servers into them and prove it."""
@@ -226,10 +236,11 @@ class House:
 
     def welcome(self) -> str:
         """What a person needs to begin."""
-        count = len(self.site.fabric.servers)
+        count = len(self.site.fabric.servers) - self.silent
+        silent = f", and {self.silent} more do not report" if self.silent else ""
         return (
             f"\nFabricUI runs with {count} simulated servers, which registered themselves"
-            f" (trust: enrolled, because this is a lab).\n\n"
+            f" (trust: enrolled, because this is a lab){silent}.\n\n"
             f"  {self.url}\n"
             f"  operator  {self.operator_password}\n"
             f"  auditor   {self.auditor_password}\n\n"

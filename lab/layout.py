@@ -166,7 +166,7 @@ class Layout:
         try:
             value = json.loads(self.state_file.read_text(encoding="utf-8"))
         except FileNotFoundError:
-            raise LabError(f"There is no lab in {self.directory}. Start one with “python -m lab up”.") from None
+            raise LabError(f"There is no lab in {self.directory}. Start one with “./run lab up”.") from None
         managers = [ManagerRecord(**record) for record in value.pop("managers")]
         return State(**value, managers=managers)
 

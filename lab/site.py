@@ -88,7 +88,7 @@ class Site:
         site = cls(Path(directory))
         if site.state.process(SUPERVISOR) is None:
             raise LabError(
-                f"The lab in {site._layout.directory} does not run. “python -m lab down” clears away what is left."
+                f"The lab in {site._layout.directory} does not run. “./run lab down” clears away what is left."
             )
         return site
 
@@ -265,8 +265,7 @@ def _claim(directory: Path | str | None) -> tuple[Layout, bool]:
     layout = Layout(Path(directory))
     if layout.state_file.exists():
         raise LabError(
-            f"There is a lab in {layout.directory} already. “python -m lab status” shows it, "
-            "“python -m lab down” ends it."
+            f"There is a lab in {layout.directory} already. “./run lab status” shows it, “./run lab down” ends it."
         )
     made = not layout.directory.exists()
     layout.directory.mkdir(parents=True, exist_ok=True)
