@@ -210,6 +210,8 @@ def test_a_partition_is_created_with_a_key_drawn_or_named(site, operator):
         ({"name": "9lives"}, "cannot be a partition name"),
         ({"name": "training"}, "training"),
         ({"name": "eval", "pkey": "0x7fff"}, "reserved"),
+        ({"name": "eval", "pkey": "0xffff"}, "reserved"),
+        ({"name": "eval", "pkey": "0x8001"}, "Write 0x0001 if that"),
         ({"name": "eval", "pkey": "2c41"}, "is not a P_Key"),
         ({"name": "eval", "pkey": "0x2c41"}, "is used by partition training"),
         ({"name": ""}, "required"),
