@@ -1,8 +1,12 @@
 """What the views read from a request: who asks, and in which form the answer is wanted."""
 
+from typing import Final
+
 from django.http import HttpRequest
 
 from people.models import User
+
+LONGEST_FILTER: Final = 300  # characters; no name, GUID or sentence that is looked for is longer
 
 
 def person(request: HttpRequest) -> User:
@@ -15,3 +19,8 @@ def person(request: HttpRequest) -> User:
 def wants_json(request: HttpRequest) -> bool:
     """Whether the page's own script asks, which moves one card and not the page."""
     return request.get_preferred_type(["text/html", "application/json"]) == "application/json"
+
+
+def filter_text(request: HttpRequest, name: str) -> str:
+    """What the address says to filter by, such that every database takes it: no NUL, and not without end."""
+    return request.GET.get(name, "").replace("\0", "").strip()[:LONGEST_FILTER]

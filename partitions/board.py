@@ -46,7 +46,7 @@ class Card:
 
     server: str  # public id
     hostname: str
-    ports: int  # InfiniBand ports the server has
+    ports: int  # the server's InfiniBand ports, and its members
     ports_here: int  # those that are (or will be) in this partition
     kind: str  # full, limited, mixed; empty in Unassigned
     mark: Mark | None
@@ -192,10 +192,12 @@ def _held(subnet: Subnet) -> dict[_Place, _Held]:
 
 def _servers(subnet: Subnet) -> list[_Server]:
     infiniband = Q(hcas__ports__link_layer=Port.LinkLayer.INFINIBAND)
+    # A member counts whatever its server calls it by now: it can still be taken away.
+    is_member = Exists(Membership.objects.filter(port=OuterRef("hcas__ports")))
     rows = (
         Server.objects.filter(subnet=subnet)
         .annotate(
-            ports=Count("hcas__ports", filter=infiniband),
+            ports=Count("hcas__ports", filter=infiniband | Q(is_member)),
             unconfirmed=Count("hcas__ports", filter=infiniband & Q(hcas__ports__confirmed_at=None)),
             conflict=Exists(PortConflict.objects.filter(closed_at=None, port__hca__server=OuterRef("pk"))),
         )

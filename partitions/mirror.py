@@ -16,12 +16,13 @@ from audit.actions import Action
 from audit.models import Event
 from audit.record import record
 from audit.values import SYSTEM, Subject
-from deploy.models import Fence, Revision
+from deploy.models import Fence, Revision, Rollout
 from deploy.queries import current_revision
 from inventory.models import Port, Subnet
 from partitions.errors import MirrorBroken
 from partitions.models import Membership, MembershipKind, MirroredRevision, Partition, StagedChange
 from subnet.guid import GUID
+from subnet.pkey import PKey
 from subnet.table import PartitionTable
 
 BATCH = 500  # rows a statement: SQLite takes 32,766 variables, older ones 999
@@ -62,6 +63,7 @@ def catch_up(subnet: Subnet) -> bool:
 
     Raises MirrorBroken when the revision names a partition that no row knows.
     """
+    _remember_attempts(subnet)
     if _behind(subnet) is None:
         return False
     Subnet.objects.select_for_update().get(pk=subnet.pk)  # one catch-up at a time
@@ -166,6 +168,28 @@ def _remember_tenants(subnet: Subnet) -> None:
         Port.objects.filter(pk__in=batch).update(former_tenant=tenant)
 
 
-def batches(ids: list[int]) -> Iterable[list[int]]:
+def _remember_attempts(subnet: Subnet) -> None:
+    """Note the tenant whose key a port was given without a proof: it may have held it, or may hold it still.
+
+    A rollout that ended RESTORED or STUCK has placed its revision, which never becomes current. Without this a port
+    could go from the one tenant's key to another's in a single sweep. Staging and rolling out begin with a catch-up,
+    so every attempt on the current revision is noted before another one can become current.
+    """
+    ended = Rollout.objects.filter(
+        subnet=subnet,
+        parent__in=Fence.objects.filter(subnet=subnet).values("current"),
+        state__in=(Rollout.State.RESTORED, Rollout.State.STUCK),
+    )
+    for table in Revision.objects.filter(pk__in=ended.values("revision")).values_list("table", flat=True):
+        owned = Partition.objects.filter(subnet=subnet, tenant__isnull=False).values_list("pkey", "tenant")
+        tenants = {str(PKey(pkey)): tenant for pkey, tenant in owned}
+        for partition in table["partitions"]:
+            if partition["pkey"] in tenants:
+                for batch in batches([guid for guid, _ in partition["members"]]):
+                    ports = Port.objects.filter(subnet=subnet, guid__in=batch, former_tenant=None)
+                    ports.update(former_tenant=tenants[partition["pkey"]])
+
+
+def batches[Key](ids: list[Key]) -> Iterable[list[Key]]:
     """`ids` in pieces that fit into one statement."""
     return (ids[start : start + BATCH] for start in range(0, len(ids), BATCH))

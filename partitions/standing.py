@@ -15,26 +15,24 @@ class Standing:
     """A server's ports with their memberships and staged changes, keyed by port and partition."""
 
     server: Server
-    ports: tuple[Port, ...]  # InfiniBand only, and none that is cabled to another subnet and a member of nothing here
+    ports: tuple[Port, ...]  # those that can join a partition here, and all that are members or staged
     memberships: dict[Place, Membership]
     staged: dict[Place, StagedChange]
 
     @classmethod
     def of(cls, server: Server) -> "Standing":
-        """Read it, and hold the server's row until the transaction ends, so that two people stage in turn."""
+        """Read it, and hold the server's row until the transaction ends, so that two people stage in turn.
+
+        Link layer and subnet prefix are the server's own words: they may keep a port from joining, never from leaving.
+        """
         Server.objects.select_for_update().get(pk=server.pk)
-        infiniband = list(
-            Port.objects.filter(hca__server=server, link_layer=Port.LinkLayer.INFINIBAND)
-            .select_related("former_tenant")
-            .order_by("guid")
-        )
-        memberships = list(Membership.objects.filter(port__in=infiniband).select_related("partition__tenant"))
-        members = {row.port_id for row in memberships}
-        ports = tuple(port for port in infiniband if port.pk in members or not _is_elsewhere(port, server))
-        staged = StagedChange.objects.filter(port__in=ports).select_related("partition__tenant", "by")
+        known = list(Port.objects.filter(hca__server=server).select_related("former_tenant").order_by("guid"))
+        memberships = list(Membership.objects.filter(port__in=known).select_related("partition__tenant"))
+        staged = list(StagedChange.objects.filter(port__in=known).select_related("partition__tenant", "by"))
+        held = {row.port_id for row in memberships} | {row.port_id for row in staged}
         return cls(
             server=server,
-            ports=ports,
+            ports=tuple(port for port in known if port.pk in held or _may_join(port, server)),
             memberships={(row.port_id, row.partition_id): row for row in memberships},
             staged={(row.port_id, row.partition_id): row for row in staged},
         )
@@ -71,9 +69,10 @@ class Standing:
         return {tenant for tenant in now | former if tenant is not None}
 
 
-def _is_elsewhere(port: Port, server: Server) -> bool:
-    """Whether the port reports another subnet prefix: it is cabled to another fabric, and no move here concerns it."""
-    return port.subnet_prefix is not None and port.subnet_prefix != server.subnet.prefix
+def _may_join(port: Port, server: Server) -> bool:
+    """Whether the port says it is InfiniBand and cabled to this subnet; a move to here concerns no other."""
+    is_elsewhere = port.subnet_prefix is not None and port.subnet_prefix != server.subnet.prefix
+    return port.link_layer == Port.LinkLayer.INFINIBAND and not is_elsewhere
 
 
 def in_words(partitions: Iterable[Partition]) -> str:

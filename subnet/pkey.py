@@ -59,6 +59,20 @@ class PKey(int):
         return cls(int(stripped, 16) & ~FULL_BIT)
 
     @classmethod
+    def of_partition(cls, text: str) -> "PKey":
+        """The P_Key that a person names for a partition; raise InvalidPKey when it carries the membership bit.
+
+        0x8001 may mean the entry of a full member of 0x0001 or be a slip: a partition is not made on a guess.
+        """
+        pkey = cls.for_partition(int(cls.parse(text)))
+        if int(text.strip(), 16) & FULL_BIT:
+            raise InvalidPKey(
+                f"{text.strip()} has bit 15 set, which says full member and is no part of a P_Key. "
+                f"Write {pkey} if that is the partition you mean."
+            )
+        return pkey
+
+    @classmethod
     def for_partition(cls, number: int) -> "PKey":
         """A P_Key that a tenant's or provider's partition may have: 0x0001–0x7ffe; raise InvalidPKey otherwise."""
         if not FIRST_USABLE <= number <= LAST_USABLE:

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_safe
 
 from audit.actions import Action
 from audit.models import ChainHead, Event
+from console.requests import filter_text
 from people.permissions import reviewer_required
 
 PAGE = 50
@@ -22,7 +23,7 @@ FILTERS = ("actor", "action", "subject", "text", "since", "until", "request")
 @reviewer_required
 def events(request: HttpRequest) -> HttpResponse:
     """The events that match, the newest first."""
-    asked = {name: request.GET.get(name, "").strip() for name in FILTERS}
+    asked = {name: filter_text(request, name) for name in FILTERS}
     since, until = _day(asked["since"]), _day(asked["until"])
     found = Event.objects.matching(
         actor=asked["actor"],
@@ -51,11 +52,13 @@ def events(request: HttpRequest) -> HttpResponse:
 
 
 def _day(text: str) -> datetime | None:
-    """The beginning of the day `text` names, in UTC; None when it names none."""
+    """The beginning of the day `text` names, in UTC; None when it names none, or the last that a date can name."""
     try:
         day = date.fromisoformat(text)
     except ValueError:
         return None
+    if day == date.max:
+        return None  # it has no day after it
     return datetime(day.year, day.month, day.day, tzinfo=UTC)
 
 

@@ -53,7 +53,7 @@ def _create(request: HttpRequest, subnet: Subnet) -> HttpResponse:
             subnet=subnet,
             tenant=form.cleaned_data["tenant"],
             name=form.cleaned_data["name"],
-            pkey=PKey.parse(typed) if typed else None,
+            pkey=PKey.of_partition(typed) if typed else None,
             actor=person(request),
         )
     except (PartitionsError, SubnetError) as refusal:

@@ -9,6 +9,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from console.frame import the_subnet
 from console.ports import port_rows
+from console.requests import filter_text
 from console.views.home import no_subnet
 from inventory import operations
 from inventory.errors import InventoryError
@@ -29,7 +30,7 @@ def servers(request: HttpRequest) -> HttpResponse:
     subnet = the_subnet(request)
     if subnet is None:
         return no_subnet(request)
-    search, only = request.GET.get("q", "").strip(), request.GET.get("only", "")
+    search, only = filter_text(request, "q"), request.GET.get("only", "")
     infiniband = Q(hcas__ports__link_layer=Port.LinkLayer.INFINIBAND)
     conflict = PortConflict.objects.filter(closed_at=None).filter(
         Q(port__hca__server=OuterRef("pk")) | Q(claimed_by=OuterRef("pk"))

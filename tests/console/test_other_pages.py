@@ -46,6 +46,11 @@ def test_the_list_of_servers_is_filtered_by_the_address(site, operator):
     assert "No server matches" in operator.get("/servers/?q=nobody").content.decode()
 
 
+def test_a_search_longer_than_any_name_finds_nothing(site, operator):
+    """SQLite refuses to match a pattern of more than 50,000 bytes."""
+    assert operator.get("/servers/?q=" + "a" * 60_000).context["rows"] == []
+
+
 def test_the_list_of_servers_costs_the_same_queries_whatever_its_size(site, operator, django_assert_max_num_queries):
     with django_assert_max_num_queries(9) as small:
         operator.get("/servers/")
@@ -205,6 +210,8 @@ def test_a_partition_is_created_with_a_key_drawn_or_named(site, operator):
         ({"name": "9lives"}, "cannot be a partition name"),
         ({"name": "training"}, "training"),
         ({"name": "eval", "pkey": "0x7fff"}, "reserved"),
+        ({"name": "eval", "pkey": "0xffff"}, "reserved"),
+        ({"name": "eval", "pkey": "0x8001"}, "Write 0x0001 if that"),
         ({"name": "eval", "pkey": "2c41"}, "is not a P_Key"),
         ({"name": "eval", "pkey": "0x2c41"}, "is used by partition training"),
         ({"name": ""}, "required"),
@@ -244,7 +251,13 @@ def test_the_trail_is_filtered_by_the_address(site, operator):
     assert "No event matches" in operator.get("/audit/?since=2999-01-01").content.decode()
 
 
-@pytest.mark.parametrize("query", ["since=nonsense", "page=99999", "action=nonsense", "subject=:", "until=2026-13-45"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "since=nonsense", "page=99999", "action=nonsense", "subject=:", "until=2026-13-45", "until=9999-12-31",
+        "text=" + "a" * 60_000, "actor=" + "a" * 60_000, "subject=" + "a" * 60_000,
+    ],
+)  # fmt: skip
 def test_a_filter_that_makes_no_sense_breaks_nothing(site, operator, query):
     assert operator.get(f"/audit/?{query}").status_code == 200
 

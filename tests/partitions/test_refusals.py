@@ -198,3 +198,38 @@ def test_a_rollout_that_only_owes_a_host_its_copy_holds_nobody_up(provider, trai
     Rollout.objects.update(state=Rollout.State.DEGRADED)
     provider.move(server, training, inference)
     assert {row.partition.name for row in StagedChange.objects.all()} == {"training", "inference"}
+
+
+def test_a_server_that_had_another_tenant_s_key_without_a_proof(provider, training, berts):
+    """A rollout that ended STUCK has placed the tenant's key; let go of, it still stands on the fabric."""
+    server = provider.server(1)
+    provider.move(server, None, training)
+    rollout = provider.roll_out(provider.olga)
+    Rollout.objects.filter(pk=rollout.pk).update(
+        state=Rollout.State.STUCK, finished_at=timezone.now(), released_at=timezone.now()
+    )
+    Fence.objects.update(rollout=None)
+    operations.discard(changes=StagedChange.objects.all(), actor=provider.olga)
+    sentence = refusal("between_tenants", server=server, source=None, target=berts, actor=provider.olga)
+    assert "srv-001 was last in a partition of Acme" in sentence
+    provider.move(server, None, training)
+
+
+def test_a_server_whose_move_was_restored_stays_with_that_tenant(provider, training, berts):
+    server = provider.server(1)
+    provider.move(server, None, training)
+    rollout = provider.roll_out(provider.olga)
+    Rollout.objects.filter(pk=rollout.pk).update(state=Rollout.State.RESTORED, finished_at=timezone.now())
+    Fence.objects.update(rollout=None)
+    operations.discard(changes=StagedChange.objects.all(), actor=provider.olga)
+    refusal("between_tenants", server=server, source=None, target=berts, actor=provider.olga)
+
+
+def test_a_move_of_which_nothing_was_placed_binds_nobody(provider, training, berts):
+    server = provider.server(1)
+    provider.move(server, None, training)
+    rollout = provider.roll_out(provider.olga)
+    Rollout.objects.filter(pk=rollout.pk).update(state=Rollout.State.REFUSED, finished_at=timezone.now())
+    Fence.objects.update(rollout=None)
+    operations.discard(changes=StagedChange.objects.all(), actor=provider.olga)
+    provider.move(server, None, berts)

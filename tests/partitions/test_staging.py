@@ -3,7 +3,9 @@
 import pytest
 
 from audit.models import Event
+from inventory.models import Port
 from partitions import operations
+from partitions.board import board
 from partitions.errors import MoveRefused
 from partitions.models import Membership as MembershipRow
 from partitions.models import StagedChange
@@ -166,3 +168,32 @@ def test_nobody_else_may(provider, training):
 def test_nothing_staged_is_current(provider, training):
     provider.move(provider.server(1), None, training)
     assert not MembershipRow.objects.exists()
+
+
+def test_a_member_that_calls_itself_ethernet_leaves_with_its_server(provider, training):
+    """The link layer is the server's own word: a tenant who is root must not keep a port back by it."""
+    server = provider.server(1)
+    provider.settled_move(server, None, training)
+    Port.objects.filter(guid=ports(server)[0]).update(link_layer=Port.LinkLayer.ETHERNET)
+    provider.move(server, training, None)
+    assert staged() == {(guid, "training", "full", None) for guid in ports(server)}
+
+
+def test_a_server_whose_members_all_call_themselves_ethernet_can_be_taken_away(provider, training):
+    server = provider.server(1)
+    provider.settled_move(server, None, training)
+    Port.objects.update(link_layer=Port.LinkLayer.ETHERNET)
+    (column,) = [column for column in board(subnet=provider.subnet, user=provider.olga).columns if column.pkey]
+    (card,) = column.cards
+    assert (card.ports, card.ports_here, card.can_move) == (2, 2, True)
+    provider.move(server, training, None)
+    assert len(staged()) == 2
+
+
+@pytest.mark.parametrize("claim", [{"link_layer": "ETHERNET"}, {"subnet_prefix": "0xfec0000000000000"}])
+def test_a_staged_port_that_calls_itself_something_else_moves_on_with_its_server(provider, training, claim):
+    server = provider.server(1)
+    provider.move(server, None, training)
+    Port.objects.filter(guid=ports(server)[0]).update(**claim)
+    provider.move(server, training, None)
+    assert staged() == set()

@@ -129,6 +129,13 @@ class TestStageAndPlace:
         with pytest.raises(FileNotWritable, match="/proc/sys"):
             manager.stage(b"x", digest=sha256(b"x"))
 
+    def test_a_lock_that_cannot_be_opened_is_a_sentence_too(self, manager: ManagerHost, prepared: Host) -> None:
+        """As on a disk that went read-only after staging; dash ends at once when `exec` cannot redirect."""
+        manager.stage(b"x", digest=sha256(b"x"))
+        Path(f"{prepared.partitions}.fabricui.lock").mkdir()
+        with pytest.raises(FileNotWritable, match="nothing was placed"):
+            manager.place(digest=sha256(b"x"), generation=1)
+
 
 class TestFencing:
     def test_the_same_generation_with_the_same_bytes_is_already_done(
