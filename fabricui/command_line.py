@@ -74,8 +74,10 @@ def doctor() -> int:
     checked = subprocess.run(
         [sys.executable, "manage.py", "check", "--deploy"], check=False, capture_output=True, text=True
     )
+    said = (checked.stderr or checked.stdout).strip()
     bad += checked.returncode != 0
-    print(f"{'ok  ' if checked.returncode == 0 else 'BAD '} settings: {(checked.stderr or checked.stdout).strip()}")
+    verdict = "BAD " if checked.returncode else "note" if "WARNINGS" in said else "ok  "
+    print(f"{verdict} settings: {said}")
     return 1 if bad else 0
 
 
