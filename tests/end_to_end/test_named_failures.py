@@ -8,6 +8,7 @@ from django.urls import reverse
 from lab import breaking
 from lab.quiet import wait_until_quiet
 from remote.manager_host import ManagerHost, Settled
+from subnet.observed import parse_reading
 from tests.end_to_end.conftest import until
 
 pytestmark = pytest.mark.contract
@@ -152,13 +153,32 @@ class TestAForeignSweep:
         for timer in timers:
             timer.join()
 
-    def test_tables_are_never_read_stale(self, staged, late_master):
+    @pytest.fixture
+    def read_keys(self, staged, late_master, monkeypatch):
+        """What each reading after the reload found on the moved ports: a list of sets of full P_Keys beside Default."""
+        moved = {port.guid for hca in staged.servers[0].hcas.all() for port in hca.ports.all()}
+        found = []
+        read_tables = ManagerHost.read_tables
+
+        def keep(host, **options):
+            data = read_tables(host, **options)
+            if options["topology"] == "list":  # the look of plan time discovers by itself
+                ports = parse_reading(data).ports
+                found.append({key & 0x7FFF for guid in moved for key in ports[guid].pkeys.values()} - {0x7FFF})
+            return data
+
+        monkeypatch.setattr(ManagerHost, "read_tables", keep)
+        return found
+
+    def test_tables_are_never_read_stale(self, staged, read_keys):
         rollout = staged.run(staged.start())
         assert rollout.state == "PROVEN", rollout.cause
+        assert read_keys == [{staged.inference.pkey}]
 
-    def test_without_the_barrier_they_would_be(self, staged, late_master, monkeypatch):
+    def test_without_the_barrier_they_would_be(self, staged, read_keys, monkeypatch):
         monkeypatch.setattr(
             ManagerHost, "barrier", lambda host, mark, *, timeout_s: Settled(mark.list_mtime_ns, 0, 0.0)
         )
         rollout = staged.run(staged.start())
+        assert read_keys[0] == {staged.training.pkey}  # the old table, read after the reload
         assert rollout.state != "PROVEN"
