@@ -52,7 +52,9 @@ class Worker:
     def __init__(self, folder: Path, lab: str) -> None:
         self.folder, self.lab = folder, lab
         net = (folder / NET).read_bytes()
-        self._nodes = [(int(guid, 16), int(ports), node.decode()) for guid, ports, node in _HEAD.findall(net)]
+        self._nodes: list[tuple[int, int, str]] = [
+            (int(guid, 16), int(ports), node.decode()) for guid, ports, node in _HEAD.findall(net)
+        ]
         sizes = [(kind, int(ports)) for kind, ports in _SIZES.findall(net)]
         switches = sum(kind == b"Switch" for kind, _ in sizes)
         most_ports = sum(ports + 1 for _, ports in sizes)
