@@ -19,12 +19,29 @@ class Hazard:
 
 
 @dataclass(frozen=True, slots=True)
+class PortHistory:
+    """The tables that one port is known to have held since the present master's OpenSM process started, oldest first.
+
+    Each maps index to 16-bit entry; the last is the newest one that is known. `is_whole` says that the port held no
+    other table since then; without it other keys may have passed through, and predictions stay wide.
+    """
+
+    tables: tuple[Mapping[int, int], ...] = ()
+    is_whole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Prediction:
-    """Surviving keys with their exact index, and for each new entry every index it may take."""
+    """Surviving keys with their exact index, and for each new entry every index it may take.
+
+    `new` holds for a re-read by the present master, `after_takeover` for a subnet manager that takes over and then
+    reads the same file; the survivors are the same for both.
+    """
 
     survivors: Mapping[int, int] = field(default_factory=dict)  # index → 16-bit entry
     new: Mapping[int, frozenset[int]] = field(default_factory=dict)  # 16-bit entry → possible indexes
     hazards: tuple[Hazard, ...] = ()
+    after_takeover: Mapping[int, frozenset[int]] = field(default_factory=dict)  # 16-bit entry → possible indexes
 
 
 def predict(
@@ -32,8 +49,12 @@ def predict(
     capacity: int,
     wanted: Mapping[PKey, Membership],
     default: Membership,
+    *,
+    history: PortHistory | None = None,
 ) -> Prediction:
     """Where OpenSM will put the wanted keys of one port whose table is `observed` (index → entry).
+
+    `history` narrows the sets of new keys; without it they are as wide as an unknown past makes them.
 
     `wanted` holds the keys beside Default; `default` is the port's membership in Default; `capacity` counts slots.
     Assumes keep_pkey_indexes TRUE and allow_both_pkeys FALSE, OpenSM's defaults. The set of a new key is every slot
@@ -60,7 +81,7 @@ def predict(
     hazards = tuple(_hazards(observed, capacity, target, held, unplaced, room))
     if not observed:
         new[entry(DEFAULT, default)] = frozenset({0})
-    return Prediction(survivors=survivors, new=new, hazards=hazards)
+    return Prediction(survivors=survivors, new=new, hazards=hazards, after_takeover=dict(new))
 
 
 def _hazards(
