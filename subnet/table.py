@@ -163,14 +163,13 @@ class PartitionTable:
 
         For one port the last line wins: the keywords in their order, then its GUID (ground truth: OpenSM, 2.7).
         """
-        keys = {}
+        keys = {DEFAULT: self.default_of(guid, node_type, is_self=is_self)}
         look_ups = self._look_ups()
         for partition in look_ups.by_keyword:
             membership = membership_by_keyword(partition.keywords, node_type, is_self=is_self)
             if membership is not None:
                 keys[partition.pkey] = membership
         keys.update(look_ups.held.get(guid, {}))
-        keys[DEFAULT] = self.default_of(guid, node_type, is_self=is_self)
         return keys
 
     def default_of(self, guid: GUID, node_type: NodeType, *, is_self: bool = False) -> Membership:
