@@ -44,6 +44,19 @@ def test_new_partitions_and_managers_of_both_sides_go_together():
     assert merged.partition(STORAGE) is not None
 
 
+def test_the_last_port_that_leaves_takes_no_flags_from_those_who_joined():
+    base = table(training(1, flags=Flags(ipoib=True), mgids=("mgid=ff12::1",)), inference(3))
+    newer = table(training(1, 5, flags=Flags(ipoib=True), mgids=("mgid=ff12::1",)), inference(3))
+    merged = rebase(base, newer, table(inference(1, 3)))
+    assert merged == table(training(5, flags=Flags(ipoib=True), mgids=("mgid=ff12::1",)), inference(1, 3))
+    assert rebase(base, replace(base, labels={}), table(inference(1, 3))) == table(inference(1, 3))
+
+
+def test_a_partition_that_has_ended_is_not_joined():
+    found = conflict(table(inference(3)), table(training(1, 2, 4), inference(3)))
+    assert "taken the last port out of training (0x2c41)" in found.sentence
+
+
 def test_ports_that_both_sides_touch_are_named():
     newer, wanted = table(training(1), inference(2, 3)), table(training(1), inference(3), labels={guid(2): "srv-001"})
     found = conflict(newer, wanted)
