@@ -213,11 +213,15 @@ def _ports(
     concerned = {change.guid for change in found.changes}
     if found.keywords:
         concerned |= readings.keys()
-    for guid in sorted(concerned):
+
+    def node_type(guid: GUID) -> NodeType:
+        return readings[guid].node_type if guid in readings else "CA"
+
+    asked = [(guid, node_type(guid), guid in masters) for guid in sorted(concerned)]
+    before_keys, after_keys = current.keys_of_some(asked), wanted.keys_of_some(asked)
+    for guid, _, _ in asked:
         reading = readings.get(guid)
-        node_type: NodeType = reading.node_type if reading else "CA"
-        was = current.keys_of(guid, node_type, is_self=guid in masters)
-        will = wanted.keys_of(guid, node_type, is_self=guid in masters)
+        was, will = before_keys[guid], after_keys[guid]
         if was == will:
             continue
         before = reading.pkeys if reading and reading.is_read else None
