@@ -62,11 +62,13 @@ class Action(StrEnum):
 
     # partitions
     PARTITION_CREATE = "partitions:partition:create", "created partition"
+    PARTITION_ADOPT = "partitions:partition:adopt", "took over partition"
     MEMBER_STAGE = "partitions:member:stage", "staged a change of"
     MEMBER_DISCARD = "partitions:member:discard", "discarded a staged change of"
     MEMBER_SETTLE = "partitions:member:settle", "brought the board up to"
 
     # deploy
+    REVISION_ADOPT = "deploy:revision:adopt", "adopted the hand-written files as"
     REVISION_PROPOSE = "deploy:revision:propose", "proposed"
     ROLLOUT_START = "deploy:rollout:start", "started"
     ROLLOUT_CHECK_AGAIN = "deploy:rollout:check-again", "asked to check again"

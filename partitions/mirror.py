@@ -31,6 +31,7 @@ BATCH = 500  # rows a statement: SQLite takes 32,766 variables, older ones 999
 FOLLOWED = frozenset(
     {
         Action.REVISION_PROPOSE,  # the first revision is current at once
+        Action.REVISION_ADOPT,  # so is an adopted one
         Action.ROLLOUT_PROVEN,
         Action.ROLLOUT_DEGRADED,
         Action.ROLLOUT_RESTORED,
