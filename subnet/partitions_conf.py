@@ -14,7 +14,7 @@ from itertools import groupby
 from subnet.errors import InvalidFile, InvalidName, InvalidTable, SubnetError
 from subnet.guid import GUID
 from subnet.pkey import DEFAULT, Membership, PKey
-from subnet.table import Member, Partition, PartitionTable, safe_label
+from subnet.table import Flags, Member, Partition, PartitionTable, safe_label
 
 NO_PARENT = "0" * 64
 
@@ -262,7 +262,7 @@ class _Reader:
             name=head[1],
             tenant=tenant,
             members=tuple(members),
-            ipoib=head[3] is not None,
+            flags=Flags(ipoib=head[3] is not None),
         )
 
     def _guid(self, text: str, *, after: GUID | None) -> GUID:

@@ -7,7 +7,7 @@ from pathlib import Path
 from subnet.guid import GUID
 from subnet.observed import LeafCopy, ObservedFabric, PortReading, SeenSM
 from subnet.pkey import Membership, PKey
-from subnet.table import Member, Partition, PartitionTable
+from subnet.table import Flags, Member, Partition, PartitionTable
 
 DATA = Path(__file__).parent.parent / "data"
 
@@ -23,7 +23,7 @@ def guid(number: int) -> GUID:
 
 
 def partition(pkey: PKey, name: str, tenant: str | None, *members: GUID, membership=FULL, ipoib=False) -> Partition:
-    return Partition(pkey, name, tenant, tuple(Member(member, membership) for member in members), ipoib)
+    return Partition(pkey, name, tenant, tuple(Member(member, membership) for member in members), Flags(ipoib=ipoib))
 
 
 def table(*partitions: Partition, sm_ports=(SM1, SM2), labels=None) -> PartitionTable:

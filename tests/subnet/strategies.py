@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from subnet.guid import GUID
 from subnet.partitions_conf import Header
 from subnet.pkey import FIRST_USABLE, LAST_USABLE, Membership, PKey
-from subnet.table import Member, Partition, PartitionTable
+from subnet.table import Flags, Member, Partition, PartitionTable
 
 NAME_START = "ABCXYZabcxyz"
 NAME_REST = NAME_START + "0189_.-"
@@ -30,7 +30,7 @@ def tables(draw, *, empty_partitions: bool = True) -> PartitionTable:
     for name, pkey in zip(chosen_names, chosen_keys, strict=True):
         ports = draw(st.lists(near_guids | guids, min_size=0 if empty_partitions else 1, max_size=12, unique=True))
         members = tuple(Member(port, draw(memberships)) for port in ports)
-        found.append(Partition(pkey, name, draw(st.none() | safe), members, draw(st.booleans())))
+        found.append(Partition(pkey, name, draw(st.none() | safe), members, Flags(ipoib=draw(st.booleans()))))
     labels = draw(st.dictionaries(near_guids, st.text(max_size=8), max_size=20))
     managers = draw(st.lists(guids, min_size=1, max_size=3))
     return PartitionTable(sm_ports=tuple(managers), partitions=tuple(found), labels=labels)

@@ -7,7 +7,7 @@ import pytest
 from subnet.errors import InvalidFile, InvalidName, InvalidTable
 from subnet.partitions_conf import Header, digest, parse_strict, render, table_digest
 from subnet.pkey import PKey
-from subnet.table import Partition, PartitionTable
+from subnet.table import Flags, Partition, PartitionTable
 from tests.subnet.fabrics import DATA, FULL, INFERENCE, LIMITED, SM1, SM2, TRAINING, guid, partition, table
 from tests.subnet.golden import GOLDEN, PARENT, long_list, one_tenant
 
@@ -41,7 +41,9 @@ def test_no_table_without_sm_ports_is_rendered():
 
 
 def test_partitions_without_members_are_left_out():
-    with_empty = table(partition(TRAINING, "a", "acme", guid(1)), Partition(INFERENCE, "b", "acme", (), ipoib=True))
+    with_empty = table(
+        partition(TRAINING, "a", "acme", guid(1)), Partition(INFERENCE, "b", "acme", (), Flags(ipoib=True))
+    )
     without = table(partition(TRAINING, "a", "acme", guid(1)))
     assert render(with_empty, Header("lab", 1)) == render(without, Header("lab", 1))
     assert table_digest(with_empty) == table_digest(without)

@@ -38,7 +38,7 @@ def test_rendering_forgets_the_order_of_insertion(table, random):
 
     partitions = [
         type(partition)(
-            partition.pkey, partition.name, partition.tenant, tuple(shuffled(partition.members)), partition.ipoib
+            partition.pkey, partition.name, partition.tenant, tuple(shuffled(partition.members)), partition.flags
         )
         for partition in shuffled(table.partitions)
     ]
