@@ -12,7 +12,7 @@ from deploy.models import Revision
 from inventory.models import Port, Server, Subnet
 from people.models import Tenant
 from people.public_id import new_public_id
-from subnet.pkey import FIRST_USABLE, LAST_USABLE
+from subnet.pkey import FIRST_USABLE, LAST_USABLE, PKey
 
 NOTHING = models.Value({}, models.JSONField())
 NONE = models.Value([], models.JSONField())
@@ -31,6 +31,11 @@ class PartitionQuerySet(models.QuerySet["Partition"]):
     def in_use(self) -> Self:
         """Those that take members: not retired."""
         return self.filter(retired_at=None)
+
+    def by_pkey(self) -> "dict[PKey, Partition]":
+        """These by P_Key, with their tenants; of several with one key the one in use, else the newest. One query."""
+        oldest_first = self.select_related("tenant").order_by(models.F("retired_at").asc(nulls_last=True), "pk")
+        return {PKey(partition.pkey): partition for partition in oldest_first}
 
 
 class Partition(models.Model):
