@@ -24,6 +24,10 @@ class StalePlan(PartitionsError):
     """A plan that is no longer what the person looked at; the text says what has changed."""
 
 
+class NoRevision(PartitionsError):
+    """A subnet that FabricUI has no first revision of, so that there is nothing to plan from."""
+
+
 class InvalidSelection(PartitionsError):
     """A text that names no selection of staged changes."""
 
