@@ -262,7 +262,9 @@ def _refuse_by_policy(subnet: Subnet, table: PartitionTable, *, tolerated: Colle
     ports = tables.fabric(newest).ports if newest is not None else {}
     capacity = {guid: port.capacity for guid, port in ports.items()}
     violations = check(table, Limits(capacity), sm_ports_registered=registered)
-    refusing = [violation for violation in violations if violation.severity == "refuse" and violation.rule not in tolerated]
+    refusing = [
+        violation for violation in violations if violation.severity == "refuse" and violation.rule not in tolerated
+    ]
     if refusing:
         raise PolicyRefused(refusing)
 
@@ -344,7 +346,11 @@ def _new_revision(
 
 
 def _record_revision(
-    revision: Revision, *, actor: Actor, action: Action = Action.REVISION_PROPOSE, found: Mapping[str, str] | None = None
+    revision: Revision,
+    *,
+    actor: Actor,
+    action: Action = Action.REVISION_PROPOSE,
+    found: Mapping[str, str] | None = None,
 ) -> None:
     """Write the event of a new revision; `found` are the digests of the adopted files by host."""
     record(

@@ -52,7 +52,8 @@ class Terms:
         return cls(
             rollout=rollout,
             registered={name: GUID(guid) for name, guid in hosts},
-            accepted={standing.digest: standing.number for standing in (parent, rollout.revision, *left_over)},
+            accepted={parent.digest: parent.number}
+            | {revision.digest: revision.number for revision in (rollout.revision, *left_over)},
             known=files.numbers_by_digest(rollout.subnet_id),
             parent=parent,
             left_over=left_over,

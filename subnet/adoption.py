@@ -69,13 +69,15 @@ def table_of(
     sm_ports: Collection[GUID],
     labels: Mapping[GUID, str] | None = None,
     names: Mapping[PKey, str] | None = None,
+    reserved: Collection[str] = (),
     tenants: Mapping[PKey, str] | None = None,
 ) -> Adopted:
     """The table that gives every port of `fabric` the P_Keys that `reading` found, and absent ports as well.
 
     `sm_ports` are the registered manager hosts' ports: those that the file makes full members of Default are named
     as such, the others are left as they are. `labels` are servers' by port; `names` are names to use for some P_Keys
-    (rows that exist), `tenants` the owners' slugs by P_Key (none: the provider's). Linear in the size of the file.
+    (rows that exist) and `reserved` names that no other may get; `tenants` are the owners' slugs by P_Key (none: the
+    provider's). Linear in the size of the file.
     A note of severity `refuse` says what a table cannot hold. Raises InvalidTable for a rejected reading.
     """
     if reading.rejection is not None:
@@ -93,7 +95,7 @@ def table_of(
     notes += default.notes
     chosen = dict(names or {})
     partitions, adopted = [], []
-    calls = _names({pkey: part.name for pkey, part in found.items() if pkey != DEFAULT}, chosen)
+    calls = _names({pkey: part.name for pkey, part in found.items() if pkey != DEFAULT}, chosen, reserved)
     programmed = {number & 0x7FFF for table in reading.tables.values() for number in table.values()}
     for pkey in sorted(found.keys() - {DEFAULT}):
         merged = _Merged.of(found[pkey], fabric)
@@ -194,9 +196,7 @@ def _members(
         yield Member(guid, _membership(spec))
 
 
-def _keywords(
-    by_class: Mapping[_Class, tuple[int, Membership]], sm_type: NodeType
-) -> Iterator[KeywordMember]:
+def _keywords(by_class: Mapping[_Class, tuple[int, Membership]], sm_type: NodeType) -> Iterator[KeywordMember]:
     """The fewest keywords, in our fixed order, that say what each class of ports is."""
     last = {node_type: by_class[node_type, False][1] for node_type in _TYPES if (node_type, False) in by_class}
     if len(last) == len(_TYPES):
@@ -245,8 +245,8 @@ def _flags(merged: _Merged, notes: list[Note]) -> Flags:
     for statement in merged.statements:
         if statement.flags.indx0:
             message = (
-                "`indx0` puts this P_Key at index 0 and Default elsewhere; FabricUI always keeps Default at index 0, so "
-                "taking the file over would move two keys under live connections. Take `indx0` out first, in a window."
+                "`indx0` puts this P_Key at index 0 and Default elsewhere; FabricUI always keeps Default at index 0, "
+                "so taking the file over would move two keys under live connections. Take `indx0` out in a window."
             )
             notes.append(Note("indx0", statement.line, "refuse", message))
     scopes = {scope for statement in broadcasts for scope in (statement.flags.scope or (2,))}
@@ -286,10 +286,10 @@ def _mgids(merged: _Merged, notes: list[Note]) -> tuple[str, ...]:
     return tuple(kept)
 
 
-def _names(found: Mapping[PKey, str], chosen: Mapping[PKey, str]) -> dict[PKey, str]:
+def _names(found: Mapping[PKey, str], chosen: Mapping[PKey, str], reserved: Collection[str]) -> dict[PKey, str]:
     """A name for each P_Key that OpenSM reads as one name and that no other has, whatever its case."""
     names: dict[PKey, str] = {}
-    taken = {name.lower() for name in chosen.values()}
+    taken = {name.lower() for name in (*chosen.values(), *reserved)}
     for pkey, text in sorted(found.items()):
         if pkey in chosen:
             names[pkey] = partition_name(chosen[pkey])
@@ -342,7 +342,9 @@ def _about(partition: AdoptedPartition) -> Iterable[Note]:
         yield Note("pinned", line, "warn", message)
     if len(partition.lines) > 1:
         lines = ", ".join(map(str, partition.lines))
-        yield Note("merged", line, "ok", f"The {len(partition.lines)} statements of {called} (lines {lines}) become one.")
+        yield Note(
+            "merged", line, "ok", f"The {len(partition.lines)} statements of {called} (lines {lines}) become one."
+        )
     if not partition.is_programmed:
         message = f"No port on the fabric holds {called}: it is taken over as it is, and is not programmed."
         yield Note("not-programmed", line, "ok", message)

@@ -81,6 +81,7 @@ def explain(
     header: Header,
     labels: Mapping[GUID, str] | None = None,
     names: Mapping[PKey, str] | None = None,
+    reserved: Collection[str] = (),
     tenants: Mapping[PKey, str] | None = None,
 ) -> Explanation:
     """Explain the file `found` on the fabric `observed`, whose master SM is bound to port `master`.
@@ -95,7 +96,9 @@ def explain(
     drifted, compared, not_compared = _drift(reading, observed)
     obstacles += _of_drift(drifted)
     try:
-        adopted = table_of(reading, fabric, sm_ports=sm_ports, labels=labels, names=names, tenants=tenants)
+        adopted = table_of(
+            reading, fabric, sm_ports=sm_ports, labels=labels, names=names, reserved=reserved, tenants=tenants
+        )
         if master not in adopted.table.sm_ports:
             raise _MasterLimited
         data = render(adopted.table, header)
