@@ -34,3 +34,7 @@ class InvalidSelection(PartitionsError):
 
 class MirrorBroken(PartitionsError):
     """A current revision that the rows cannot show without guessing; a person is needed."""
+
+
+class AdoptionRefused(PartitionsError):
+    """A running fabric that cannot be taken over as it is; the text names what stands in the way and how to mend it."""

@@ -51,6 +51,8 @@ class Partition(models.Model):
     flags = models.JSONField(default=dict, db_default=NOTHING)  # the fields of `subnet.table.Flags`
     keywords = models.JSONField(default=list, db_default=NONE)  # [["ALL_SWITCHES", "full"], …]
     mgids = models.JSONField(default=list, db_default=NONE)  # multicast group lines as text, from a found file
+    # What the hand-written file called it that it was adopted from, where OpenSM's name rules made it another one.
+    found_name = models.CharField(max_length=100, blank=True, default="", db_default="")
     created_at = models.DateTimeField(auto_now_add=True)
     retired_at = models.DateTimeField(null=True)  # the row stays; its P_Key may be drawn again: partitions/pkeys.py
 

@@ -92,7 +92,7 @@ def test_a_hand_edit_after_the_look_is_refused_before_anything_is_placed(adopted
     assert not any(what == "placed" for what, _, _ in adopted.site.notes)
 
 
-def test_it_can_be_adopted_anew_after_a_hand_edit(adopted: Scene):
+def test_once_it_is_proven_there_is_nothing_to_adopt(adopted: Scene):
     adopted.run(adopted.start(proposal(adopted)))
     assert queries.current_revision(adopted.subnet) != adopted.first
     with pytest.raises(StaleRevision, match="current already"):
