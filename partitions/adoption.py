@@ -135,10 +135,13 @@ def adopt(
     Raises StalePlan, AdoptionRefused with every obstacle, and what `deploy.operations` raises.
     """
     subnet = Subnet.objects.select_for_update().get(pk=observation.subnet_id)
+    require_not_managed(subnet)
     _require_fresh(observation)
     adoption = explain_look(observation=observation, owners=owners)
     if adoption.digest != digest:
-        raise StalePlan("Since you looked, rows have changed what would be adopted. Look at it again; nothing was done.")
+        raise StalePlan(
+            "Since you looked, rows have changed what would be adopted. Look at it again; nothing was done."
+        )
     if adoption.obstacles:
         raise AdoptionRefused(" ".join(f"{obstacle.sentence} {obstacle.mend}" for obstacle in adoption.obstacles))
     table, who = adoption.table, as_actor(actor)
@@ -171,6 +174,13 @@ def adopted_revision(subnet: Subnet) -> Revision | None:
     """The current revision as long as it stands for a hand-written file that has not been placed in our words."""
     current = queries.current_revision(subnet)
     return current if current is not None and files.Standing.of(current).is_adopted else None
+
+
+def require_not_managed(subnet: Subnet) -> None:
+    """Raise AdoptionRefused when a revision of FabricUI's own is current: then there is nothing to take over."""
+    current = queries.current_revision(subnet)
+    if current is not None and not files.Standing.of(current).is_adopted:
+        raise AdoptionRefused(f"Subnet {subnet} is managed by FabricUI already: {current} is current.")
 
 
 def _require_fresh(observation: Observation) -> None:
