@@ -1,5 +1,7 @@
 """Properties that hold for every table, whatever it holds."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 from subnet.errors import InvalidFile
 from subnet.guid import GUID
 from subnet.index import predict
-from subnet.partitions_conf import Header, parse_strict, render, table_digest
+from subnet.partitions_conf import parse_strict, render, table_digest
 from subnet.pkey import DEFAULT, FULL_BIT, PKey, entry
 from subnet.plan import Added, Changed, Removed, diff
 from subnet.table import PartitionTable
@@ -25,29 +27,39 @@ def test_parsing_a_rendered_table_brings_it_back(table, header):
     parsed = parse_strict(render(table, header))
     assert parsed.header == header
     assert parsed.table.sm_ports == table.sm_ports
-    assert parsed.table.partitions == tuple(p for p in table.partitions if p.members)
-    members = {member.guid for _, member in table.memberships()}
+    assert parsed.table.partitions == tuple(p for p in table.partitions if not p.is_empty)
+    assert parsed.table.default == table.default
+    members = {member.guid for _, member in table.memberships()} | {m.guid for m in table.default.members}
     assert parsed.table.labels == {guid: label for guid, label in table.labels.items() if guid in members}
     assert table_digest(parsed.table) == table_digest(table)
 
 
-@given(tables(), st.randoms(use_true_random=False))
-def test_rendering_forgets_the_order_of_insertion(table, random):
+@given(tables(), headers, st.randoms(use_true_random=False))
+def test_rendering_forgets_the_order_of_insertion(table, header, random):
     def shuffled(items):
         return random.sample(list(items), len(items))
 
     partitions = [
-        type(partition)(
-            partition.pkey, partition.name, partition.tenant, tuple(shuffled(partition.members)), partition.flags
+        replace(
+            partition,
+            members=tuple(shuffled(partition.members)),
+            keywords=tuple(shuffled(partition.keywords)),
+            flags=replace(partition.flags, scope=tuple(shuffled(partition.flags.scope * 2))),
         )
         for partition in shuffled(table.partitions)
     ]
+    default = replace(
+        table.default,
+        members=tuple(shuffled(table.default.members)),
+        keywords=tuple(shuffled(table.default.keywords)),
+    )
     again = PartitionTable(
         sm_ports=tuple(shuffled(table.sm_ports)),
         partitions=tuple(partitions),
         labels=dict(shuffled(table.labels.items())),
+        default=default,
     )
-    assert render(again, Header("lab", 1)) == render(table, Header("lab", 1))
+    assert render(again, header) == render(table, header)
 
 
 @given(tables(), headers)
@@ -57,7 +69,7 @@ def test_lines_are_short_ascii_and_never_a_lone_semicolon(table, header):
     assert b"\r" not in data
     assert data.endswith(b"# end\n")
     for line in data.split(b"\n"):
-        assert len(line) < 200
+        assert len(line) < 400
         assert line.strip() != b";"
         assert b";;" not in line
         # A comment between members must not hold what OpenSM parses, should it ever stop to be a comment.
