@@ -50,7 +50,9 @@ def closed(default: DefaultPartition, stay_full: Iterable[GUID]) -> DefaultParti
 
 def impact(current: PartitionTable, wanted: PartitionTable, observed: ObservedFabric) -> Impact:
     """What becomes of the HCA ports of `observed` when Default of `current` becomes that of `wanted`."""
-    limited, full, stays = [], [], []
+    limited: list[GUID] = []
+    full: list[GUID] = []
+    stays: list[GUID] = []
     for guid, port in sorted(observed.ports.items()):
         if port.node_type != "CA":
             continue
