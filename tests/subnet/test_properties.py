@@ -7,19 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from subnet.errors import InvalidFile
-from subnet.guid import GUID
 from subnet.index import predict
 from subnet.partitions_conf import parse_strict, render, table_digest
 from subnet.pkey import DEFAULT, FULL_BIT, PKey, entry
-from subnet.plan import Added, Changed, Removed, diff
+from subnet.plan import Added, Changed, Conflict, Removed, apply, between_tenants, diff, rebase
 from subnet.table import PartitionTable
+from tests.subnet.fabrics import SM1, SM2, fabric, port
 from tests.subnet.strategies import headers, memberships, pkeys, tables
-
-
-def held(table: PartitionTable) -> dict[tuple[PKey, GUID], str]:
-    """Every membership of a table, full membership in Default included."""
-    found = {(partition.pkey, member.guid): member.membership.value for partition, member in table.memberships()}
-    return found | {(DEFAULT, guid): "full" for guid in table.sm_ports}
 
 
 @given(tables(), headers)
@@ -101,7 +95,7 @@ def test_a_spoilt_byte_is_refused_or_says_something_else_in_the_one_way(table, h
 def test_nothing_changes_between_a_table_and_itself(table):
     plan = diff(table, table, None)
     assert plan.is_empty
-    assert (plan.changes, plan.flags, plan.ports, plan.unsafe, plan.affected) == ((), (), (), (), frozenset())
+    assert (plan.changes, plan.flags, plan.ports, plan.effects, plan.unsafe) == ((), (), (), (), ())
     assert plan.by_hand(2) == 0
     plan.raise_if_unsafe()
 
@@ -109,25 +103,78 @@ def test_nothing_changes_between_a_table_and_itself(table):
 @given(tables(), tables())
 def test_the_changes_of_a_plan_turn_one_table_into_the_other(current, wanted):
     plan = diff(current, wanted, None)
-    now = held(current)
-    for change in plan.changes:
-        place = (change.pkey, change.guid)
-        before = change.from_membership and change.from_membership.value
-        if change.pkey == DEFAULT:
-            before = "full" if before == "full" else None
-        assert now.pop(place, None) == before
-        if change.to_membership and (change.pkey != DEFAULT or change.to_membership == "full"):
-            now[place] = change.to_membership.value
-        kinds = {Added: (False, True), Removed: (True, False), Changed: (True, True)}
-        assert kinds[type(change)] == (change.from_membership is not None, change.to_membership is not None)
-    assert now == held(wanted)
-    flags = {p.pkey for p in current.partitions if p.members and p.ipoib}
-    for flag in plan.flags:
-        flags ^= {flag.pkey}
-        assert (flag.pkey in flags) == flag.on
-    assert flags == {p.pkey for p in wanted.partitions if p.members and p.ipoib}
+    now = apply(plan.found, current)
+    assert now == PartitionTable(
+        wanted.sm_ports, tuple(p for p in wanted.partitions if not p.is_empty), default=wanted.default
+    )
+    assert table_digest(now) == table_digest(wanted)
     assert plan.is_empty == (table_digest(current) == table_digest(wanted))
-    assert plan.affected == {change.guid for change in plan.changes}
+    kinds = {Added: (False, True), Removed: (True, False), Changed: (True, True)}
+    for change in plan.changes:
+        assert kinds[type(change)] == (change.from_membership is not None, change.to_membership is not None)
+
+
+@given(tables(), tables(), st.data())
+def test_a_plan_affects_exactly_the_ports_whose_keys_differ(current, wanted, data):
+    named = sorted(current.by_port().keys() | wanted.by_port().keys() | {SM1, SM2})
+    types = {guid: data.draw(st.sampled_from(["CA", "CA", "SW", "RT"])) for guid in named}
+    seen = fabric(*(port(guid, node_type=types[guid]) for guid in named), managers=False)
+    plan = diff(current, wanted, seen)
+
+    def keys(table, guid):
+        return table.keys_of(guid, types.get(guid, "CA"), is_self=guid == SM1)
+
+    every = {*named, *(change.guid for change in plan.changes)}
+    assert plan.affected == {guid for guid in every if keys(current, guid) != keys(wanted, guid)}
+    for changed in plan.ports:
+        was, will = keys(current, changed.guid), keys(wanted, changed.guid)
+        entries = {entry(pkey, membership) for pkey, membership in was.items()}
+        assert entries - set(changed.losses) | set(changed.gains) == {entry(*key) for key in will.items()}
+
+
+@given(tables(), tables(), tables())
+def test_a_rebase_does_what_both_sides_did_or_says_why_not(base, newer, wanted):
+    merged = rebase(base, newer, wanted)
+    if isinstance(merged, Conflict):
+        assert merged.sentence
+        return
+    assert apply(diff(base, wanted, None).found, newer).partitions == merged.partitions
+    assert {(c.pkey, c.guid, c.to_membership) for c in diff(newer, merged, None).changes} <= {
+        (c.pkey, c.guid, c.to_membership) for c in diff(base, wanted, None).changes
+    }
+
+
+@given(tables(), tables())
+def test_a_rebase_on_nothing_is_the_other_side(base, wanted):
+    def facts(table):
+        return table.sm_ports, table.default, tuple(p for p in table.partitions if not p.is_empty)
+
+    assert facts(rebase(base, base, wanted)) == facts(wanted)
+    assert facts(rebase(base, wanted, base)) == facts(wanted)
+
+
+@given(tables(), tables())
+def test_the_two_tables_of_a_move_add_nothing_before_all_is_removed(current, wanted):
+    pair = between_tenants(current, wanted, lambda guid: None)
+    tenants_now = {
+        guid: {p.tenant for p, m in current.memberships() if m.guid == guid and p.tenant} for guid in current.by_port()
+    }
+    tenants_then = {
+        guid: {p.tenant for p, m in wanted.memberships() if m.guid == guid and p.tenant} for guid in wanted.by_port()
+    }
+    moving = {
+        guid for guid, tenants in tenants_then.items() if tenants_now.get(guid) and not tenants <= tenants_now[guid]
+    }
+    assert (pair is None) == (not moving)
+    if pair is None:
+        return
+    removing, adding = pair
+    assert adding == wanted
+    for guid in moving:
+        assert not any(p.tenant for p, m in removing.memberships() if m.guid == guid)
+    for change in diff(current, removing, None).changes:
+        assert change.guid not in moving or change.to_membership is None
+    assert between_tenants(removing, adding, lambda guid: None) is None
 
 
 entries = st.builds(entry, pkeys, memberships)
