@@ -16,9 +16,9 @@ from django.utils import timezone
 from audit.actions import Action
 from audit.record import record
 from audit.values import SYSTEM, Subject
-from deploy import evidence, queries, tables
+from deploy import evidence, files, queries, tables
 from deploy.look import Look, ManagerHosts, told
-from deploy.models import RUNNING, Fence, Observation, Revision
+from deploy.models import RUNNING, Fence, Observation
 from deploy.proof import Unseen
 from deploy.readiness import no_master
 from deploy.story import READ_TIMEOUT_S
@@ -130,7 +130,9 @@ def _fail(observation: Observation, sentence: str, *, look: Look, now: datetime)
 
 
 def _managers(observation: Observation, look: Look) -> list[dict[str, Any]]:
-    known = dict(Revision.objects.filter(subnet=observation.subnet_id).values_list("digest", "number"))
+    """The managers' rows; a file that is no revision is kept as it was read, so that it can be shown or adopted."""
+    known = files.numbers_by_digest(observation.subnet_id)
+    files.keep_read((view.file for view in look.views if view.file is not None), known=known)
     return evidence.manager_rows(look.views, known=known)
 
 

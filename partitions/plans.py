@@ -18,7 +18,7 @@ from deploy.queries import current_revision, latest_observation, observed_fabric
 from inventory.models import ManagerHost, Server, Subnet
 from partitions import refusals
 from partitions.desired import wanted_table
-from partitions.errors import PartitionsError
+from partitions.errors import NoRevision
 from partitions.models import StagedChange
 from partitions.selection import Selection
 from people.models import User
@@ -31,10 +31,6 @@ from subnet.table import PartitionTable
 
 QUARTER = 16  # hex digits of each part of a plan's digest
 ASSUMED_CAPACITY = 32  # P_Keys a port is sure to hold when nobody has read how many (ground truth: OpenSM, 5)
-
-
-class NoRevision(PartitionsError):
-    """A subnet that FabricUI has no first revision of, so that there is nothing to plan from."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,10 @@ class InvalidName(SubnetError):
     """A partition name that OpenSM would misread."""
 
 
+class InvalidFlag(SubnetError):
+    """A flag of a partition, or a line for a multicast group, that OpenSM would ignore or misread."""
+
+
 class InvalidTable(SubnetError):
     """A partition table that contradicts itself."""
 

@@ -2,7 +2,7 @@
 
 from subnet.partitions_conf import NO_PARENT, Header
 from subnet.pkey import PKey
-from subnet.table import Member, Partition, PartitionTable
+from subnet.table import Flags, Member, Partition, PartitionTable
 from tests.subnet.fabrics import FULL, INFERENCE, LIMITED, SM1, SM2, STORAGE, TRAINING, guid, partition, table
 
 PARENT = "4f1c2e9a0b7d8c6f5e4d3c2b1a09f8e7d6c5b4a39281706f5e4d3c2b1a0f9e8d"
@@ -23,13 +23,13 @@ def provider_and_tenants() -> PartitionTable:
         "storage",
         None,
         (Member(guid(0x51), FULL), Member(guid(1), LIMITED), Member(guid(2), LIMITED), Member(guid(0x21), LIMITED)),
-        ipoib=True,
+        flags=Flags(ipoib=True),
     )
     return table(
         storage,
         partition(TRAINING, "training", "acme", guid(1), guid(2)),
         partition(INFERENCE, "inference", "umbrella", guid(0x21), guid(0x22)),
-        Partition(PKey(0x7FFE), "empty", "acme", (), ipoib=True),
+        Partition(PKey(0x7FFE), "empty", "acme", (), Flags(ipoib=True)),
         labels={guid(1): "srv-001", guid(2): "srv-001", guid(0x21): "rack 12; node=3,a#4", guid(0x51): "nas"},
     )
 
