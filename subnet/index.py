@@ -98,9 +98,10 @@ def predict(
     master = _master(observed, capacity, history)
     others = _newcomers(observed, capacity, history)
     has_wrapped = master.used >= capacity if master is not None else max(observed, default=0) >= capacity - 1
-    overwritten = {} if master is None else master.sweep(target).overwritten
-    # Which keys find no room does not depend on what is remembered: one slot a key, the ones that stay first.
-    dropped = [slots.sweep(target) for slots in others][0].dropped  # noqa: RUF015  all of them sweep
+    sweeps = [slots.sweep(target) for slots in others]
+    # Without the wrap defect it does not depend on what is remembered which keys find no room: one slot a key.
+    sweep = sweeps[0] if master is None else master.sweep(target)
+    overwritten = {} if master is None else sweep.overwritten
 
     survivors = {
         index: target[number & ~FULL_BIT]
@@ -117,18 +118,20 @@ def predict(
     for number in target.values():
         if number in survivors.values():
             continue
-        if number in dropped:
-            new[number] = after_takeover[number] = frozenset()
-            continue
         if number & ~FULL_BIT == _DEFAULT:
             new[number] = after_takeover[number] = frozenset({0})
             continue
-        # A key and the one that overwrites it take turns in one slot, sweep by sweep.
-        stands = overwritten.get(number, number)
-        new[number] = room if master is None else _places(stands, [master])
         after_takeover[number] = _places(number, others)
+        stands = number
+        while stands in overwritten:
+            # A key and the one that overwrites it take turns in one slot, sweep by sweep.
+            stands = overwritten[stands]
+        if number in sweep.dropped:
+            new[number] = frozenset()
+        else:
+            new[number] = room if master is None else _places(stands, [master])
     hazards = [
-        *_room_hazards(observed, capacity, target, dropped),
+        *_room_hazards(observed, capacity, target, sweep.dropped),
         *_reuse_hazards(observed, capacity, target, history, new if master is not None else None, after_takeover),
         *_wrap_hazards(observed, target, overwritten, has_wrapped=has_wrapped),
     ]
