@@ -129,6 +129,7 @@ def test_a_standby_with_another_file_begins_with_an_unknown_table(scene):
     first, second = scene.site.hosts
     restart(second, scene)
     second.file = b"# another\n" + second.file
+    scene.site.meaning[second.file] = scene.table()  # what it says is no other, what it said before may have been
     scene.look()
     first.stop_opensm()
     scene.site.takeover()
