@@ -141,6 +141,15 @@ class Plan:
             (port.guid, hazard) for port in self.ports if port.prediction for hazard in port.prediction.hazards
         )
 
+    @property
+    def hazards_told(self) -> tuple[tuple[Hazard, tuple[GUID, ...]], ...]:
+        """The same for a reader: each sentence once, with its ports. What needs a takeover to happen comes last."""
+        ports: dict[Hazard, list[GUID]] = {}
+        for guid, hazard in self.hazards:
+            ports.setdefault(hazard, []).append(guid)
+        told = sorted(ports.items(), key=lambda item: item[0].needs_takeover)
+        return tuple((hazard, tuple(guids)) for hazard, guids in told)
+
     def by_hand(self, managers: int) -> int:
         """How many manual actions a person would need for the same: none when the plan is empty.
 
