@@ -56,6 +56,8 @@ def _add(parser: "Parser", rule: str, column: int, message: str, fix: str) -> No
 
 def _no_definition(parser: "Parser", rejected: "Rejected", text: bytes) -> None:
     token = rejected.token.strip(BLANKS)
+    if parser.log.has("unwritten-memory"):
+        return
     if _SCHEDULER.search(text):
         _add(
             parser, "scheduler-file", rejected.column,

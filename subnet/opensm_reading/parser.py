@@ -144,7 +144,9 @@ class Parser:
                     # Behind the line's own NUL: what follows was left by earlier lines.
                     self._fixed_column = self._fixed_column or self.column(length - 1)
                     if at >= self.memory.written:
+                        # Chance decides; the model says the worse, which is also what short lines mostly gave.
                         notes.unwritten(self)
+                        raise Rejected(NO_DEFINITION, self._fixed_column, b"")
                 if memory[at] == 0:
                     return
                 stop = memory.index(0, at)
