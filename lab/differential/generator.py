@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from lab.differential.rows import FILES, ROWS, STATEMENTS
+from lab.differential.rows import FILES, ROWS, STATEMENTS, UNDER_ALLOW_BOTH
 from lab.differential.tables import rendered
 from lab.differential.words import Words
 
@@ -70,7 +70,8 @@ def example(number: int) -> Example:
     if kind == "mutated":
         for _ in range(random.randint(1, 3)):
             text = words.one(_MUTATIONS)(words, text)
-    return Example(number, kind, text, words.chance(0.15), words.chance(0.05), rows)
+    allow_both = words.chance(0.2) or bool(UNDER_ALLOW_BOTH & set(rows))
+    return Example(number, kind, text, allow_both, words.chance(0.05), rows)
 
 
 def _valid(words: Words) -> bytes:

@@ -110,6 +110,46 @@ def _indx0(words: Words) -> bytes:
     return b"\n".join(parts)
 
 
+def _left_over(words: Words) -> bytes:
+    """A line whose text can still be in OpenSM's memory when a shorter one is read after it."""
+    return words.one((b"# ", b"#", b"", b"\t")) + words.one(
+        (
+            words.statement(),
+            b"x" * words.random.randint(1, 20) + b": " + words.members() + b"; " + words.statement(),
+            words.header() + b" " + words.members(3, 8),
+            b"note: ALL=full",
+            words.member() + b" : " + words.member() + b" , " + words.member(),
+            b" , ".join(words.one((b"mtu=5", b"scope=5", b"sl=1", b"ALL=full", b"A=0x10: ALL")) for _ in range(5)),
+        )
+    )  # fmt: skip
+
+
+def _lone_in_a_list(words: Words) -> bytes:
+    """An open statement, a line or two, and a `;` by itself."""
+    lines = [words.header() + b" " + words.members(0, 3)]
+    lines += [words.one((_left_over(words), b"#" + _left_over(words), words.member())) for _ in range(2)]
+    lines.append(words.one((b";", b" ;", b"\t; # " + _left_over(words), b"; " + words.statement(), b",;")))
+    return b"\n".join(lines[words.random.randint(0, 1) :])
+
+
+def _mgid_over_left_overs(words: Words) -> bytes:
+    """mgid lines without a comma behind the group: OpenSM looks for flags behind the line's end."""
+    group = words.one((b"mgid=ff12::1", b"mgid=ff12:401b::1", b" mgid = ff12::3", b"mgid=ff12::4 # x", b"mgid=fe80::1"))
+    tail = words.one((b"", b";", b" ;", b"; " + words.statement(), b"\n;", b"\n" + words.member() + b";"))
+    return words.header(flags=[]) + b"\n# " + _left_over(words) + b"\n" + group + tail
+
+
+def _under_both(words: Words) -> bytes:
+    """Full, limited and both of one key for the same ports, one after the other."""
+    pkey = words.pkey(words.one((0x10, 0x11, DEFAULT)))
+    who = words.one((b"ALL", b"ALL_CAS", b"ALL_SWITCHES", b"SELF", words.guid()))
+    how = [b"=full", b"=limited", b"=both", b""]
+    words.random.shuffle(how)
+    members = [words.one((who, words.guid(), b"ALL")) + word for word in how[: words.random.randint(2, 4)]]
+    flags = [words.one((b"defmember=both", b"defmember=full", b"ipoib", b"indx0"))]
+    return words.statement(b", ".join(members), pkey=pkey, flags=flags) + b"\n" + words.statement(pkey=pkey)
+
+
 def _over_the_line(words: Words) -> bytes:
     """A statement whose line is longer than OpenSM reads at once, cut anywhere."""
     members = b", ".join(words.number(words.one(END_PORTS).number) + words.membership() for _ in range(40))
@@ -192,6 +232,7 @@ STATEMENTS: dict[str, Write] = {
     "2.7 both": lambda words: words.statement(
         words.guid() + b"=both," + words.one((b"ALL=b", b"ALL_CAS=both", b"SELF=both", words.member()))
     ),
+    "2.7 allow_both_pkeys": _under_both,
     "2.8 mgid inherits": _mgid(b"mgid=ff12::1", b"mgid=ff12::2,sl=1", b"mgid=ff12:401b::5", b"mgid=ff12:601b::1:2"),
     "2.8 IP group differs": _mgid(
         b"mgid=ff12:401b::1,rate=7", b"mgid=ff12:601b::1,mtu=5", b"mgid=ff12:401b:1234::7,sl=1",
@@ -208,6 +249,7 @@ STATEMENTS: dict[str, Write] = {
         b"A=0x10: mgid=fe80::1;\n", b"A=0x10:\nmgid=fe80::1, 0x11;\n", b"A=0x10: 17, mgid=x , ALL ; B=0x11:17;\n"
     ),
     "2.8 mgid with a semicolon": _after(b"A=0x10: mgid=ff12::9;\n", b"A=0x10: mgid=ff12::9,sl=1;\n"),
+    "2.8 mgid over left-overs": _mgid_over_left_overs,
     "2.8 mgid without a value": _after(b"A=0x10: mgid;\n", b"A=0x11:\n mgid, 0x11\n"),
     "2.8 mgid misspelt": _mgid(b"mgidx=ff12::1", b"Mgid=ff12::1", b"mgi=ff12::1"),
     "2.9 lone semicolon": _after(b";\n", b" ;\n", b"\t; # done\n", b"\n\n;\n", b"# c\n;\n"),
@@ -215,6 +257,7 @@ STATEMENTS: dict[str, Write] = {
     "2.9 semicolons apart": _after(
         b"; ;\n", b"A=0x10: ALL=full; ;\n", b"A=0x10: 17=full ; ; B=0x11:ALL;\n", b" ; ; ; \n"
     ),
+    "2.9 lone semicolon in an open list": _lone_in_a_list,
     "2.9 missing semicolon": lambda words: words.statement()[:-1] + b"\n" + words.statement(),
     "2.9 header over two lines": lambda words: words.name() + b"=0x10,\nipoib:" + words.members() + b";",
     "2.9 bad GUID": _member(b"0", b"0x", b"17x", b"0x11 0x12", b"0xg", b"089", b"0x0", b"17\xa0", b"-0", b"0b11", b"+"),
@@ -244,6 +287,7 @@ STATEMENTS: dict[str, Write] = {
     "not invalid: NUL inside": lambda words: (
         words.header() + words.guid() + b",\0" + words.guid() + b"\n" + words.guid() + b";"
     ),
+    "not invalid: NUL in a header": _header(b"A\0B=0x10", b"\0A=0x10", b"A=0x10\0, ipoib", b"A=0x10, ipoib\0", b"A\0"),
     "2.10 Default": lambda words: words.default(),
     "5.3 table of a switch is full": lambda words: _many(words, keys=words.random.randint(8, 12)),
     "5.3 table of an HCA is full": lambda words: _many(words, keys=words.random.randint(63, 80)),
@@ -262,4 +306,6 @@ FILES: dict[str, Change] = {
     "2.9 lone semicolon first": lambda words, text: words.one((b";\n", b" ;", b"; ;\n")) + text,
 }
 
+# The rows that say something about an option of OpenSM: their files are read with it.
+UNDER_ALLOW_BOTH = {"2.7 allow_both_pkeys"}
 ROWS = (*STATEMENTS, *FILES)
