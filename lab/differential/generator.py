@@ -14,7 +14,7 @@ from lab.differential.words import Words
 
 ALLOW_BOTH, QOS = "-W", "-Q"
 # How many examples of each kind in a round; a rejecting row makes a file rejected, so valid ones are many.
-KINDS = ("row", "row", "row", "valid", "mutated", "table", "row", "mutated")
+KINDS = ("row", "row", "row", "valid", "mutated", "row", "row", "row", "table", "mutated")
 _SPECIAL = (
     b";",
     b":",

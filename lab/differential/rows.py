@@ -132,6 +132,29 @@ def _lone_in_a_list(words: Words) -> bytes:
     return b"\n".join(lines[words.random.randint(0, 1) :])
 
 
+def _comment_is_read(words: Words) -> bytes:
+    """A comment that OpenSM reads after all: a `;` by itself takes it back from its third byte on."""
+    comment = b"#" + words.one((b"..", b". ", b".", b"....", b" ;", b"")) + words.one(
+        (words.statement(), words.statement(), words.name() + b": ALL=full", words.members() + b";")
+    )  # fmt: skip
+    return words.header() + words.members(0, 2) + b"\n" + comment + b"\n" + words.one((b";", b" ;", b";\n", b",;"))
+
+
+def _cut_in_a_token(words: Words) -> bytes:
+    """The 4094th byte falls inside a token whose halves OpenSM takes, or does not."""
+    token = words.one(
+        (
+            b"17=full", b"18 = full", b"0x2c90300012341", b"33,17=full", b"ALL_SWITCHES=full", b"25", b"1713",
+            b"0x11=limited", b"; B=0x11: 17", b";B=0x11:17", b"# 17, 18", b"SELF=full", b"mgid=ff12::1,sl=0",
+            b"ALL ,18", b"S,ALL", b"17,ALL=full", b"0x2c9,0x2c90300012341=full",
+        )
+    )  # fmt: skip
+    head = words.header(flags=[words.one((b"ipoib", b"defmember=full"))])
+    blank = words.one((b" ", b"\t"))
+    lead = blank * (LINE - len(head) - words.random.randint(1, len(token)))
+    return head + lead + token + words.one((b";", b", 17;", b"\n;"))
+
+
 def _mgid_over_left_overs(words: Words) -> bytes:
     """mgid lines without a comma behind the group: OpenSM looks for flags behind the line's end."""
     group = words.one((b"mgid=ff12::1", b"mgid=ff12:401b::1", b" mgid = ff12::3", b"mgid=ff12::4 # x", b"mgid=fe80::1"))
@@ -239,7 +262,7 @@ STATEMENTS: dict[str, Write] = {
         b"mgid=ff12:401b:8010::7", b"mgid=ff12:401b:ffff::ffff:ffff",
     ),
     "2.8 mgid swallows its line": _mgid(
-        b"mgid=ff12::3,sl=1, 0x11=full", b"mgid=ff12::4, ALL=full, 17", b"mgid=ff12::5,"
+        b"mgid=ff12::3,sl=1, ALL=full", b"mgid=ff12::4, ALL=full, 17", b"mgid=ff12::5,ALL"
     ),
     "2.8 mgid inside a line": lambda words: words.statement(
         words.guid() + b", mgid=ff12::6,sl=0," + words.members() + b"\n" + words.member()
@@ -258,6 +281,7 @@ STATEMENTS: dict[str, Write] = {
         b"; ;\n", b"A=0x10: ALL=full; ;\n", b"A=0x10: 17=full ; ; B=0x11:ALL;\n", b" ; ; ; \n"
     ),
     "2.9 lone semicolon in an open list": _lone_in_a_list,
+    "2.9 lone semicolon after a comment": _comment_is_read,
     "2.9 missing semicolon": lambda words: words.statement()[:-1] + b"\n" + words.statement(),
     "2.9 header over two lines": lambda words: words.name() + b"=0x10,\nipoib:" + words.members() + b";",
     "2.9 bad GUID": _member(b"0", b"0x", b"17x", b"0x11 0x12", b"0xg", b"089", b"0x0", b"17\xa0", b"-0", b"0b11", b"+"),
@@ -275,6 +299,7 @@ STATEMENTS: dict[str, Write] = {
         b"A=0x10: 17;\r\n", b"A=0x10:\r\n17;\n", b"A=0x10: 17,\r\n18;\n", b"A=0x10: 17=full\r\n;\n"
     ),
     "2.9 over 4094 bytes": _over_the_line,
+    "2.2 line cut inside a token": _cut_in_a_token,
     "2.9 long comment": _long_comment,
     "not invalid: commas": _commas,
     "not invalid: blank and comment lines": lambda words: (
