@@ -2,12 +2,13 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import replace
 
 from inventory.models import ManagerHost, Port, Subnet
 from partitions.models import Partition, StagedChange
 from subnet.guid import GUID
 from subnet.pkey import Membership, PKey
-from subnet.table import Member, PartitionTable, safe_label
+from subnet.table import Flags, Member, PartitionTable, safe_label
 from subnet.table import Partition as TablePartition
 
 type Members = dict[PKey, dict[GUID, Membership]]
@@ -17,7 +18,7 @@ def wanted_table(*, subnet: Subnet, current: PartitionTable, changes: Iterable[S
     """The table that `current` becomes by `changes`: names, tenants and labels as the rows say today. 3 queries.
 
     Partitions without members are left out: they are rows, and nothing on the fabric. A partition that no row knows
-    stays as it is: FabricUI never removes what it did not put there.
+    stays as it is, and so do flags, keywords and Default: FabricUI never removes what it did not put there.
     """
     members: Members = defaultdict(dict)
     for partition, member in current.memberships():
@@ -33,8 +34,11 @@ def wanted_table(*, subnet: Subnet, current: PartitionTable, changes: Iterable[S
     return PartitionTable(
         sm_ports=sm_ports(subnet),
         partitions=tuple(
-            _partition(pkey, held, rows.get(pkey), known.get(pkey)) for pkey, held in members.items() if held
+            _partition(pkey, members.get(pkey, {}), rows.get(pkey), known.get(pkey))
+            for pkey in sorted(members.keys() | known.keys())
+            if members.get(pkey) or (pkey in known and known[pkey].keywords)
         ),
+        default=current.default,
         labels=_labels(subnet, {guid for held in members.values() for guid in held}),
     )
 
@@ -48,16 +52,18 @@ def _partition(
     pkey: PKey, held: dict[GUID, Membership], row: Partition | None, known: TablePartition | None
 ) -> TablePartition:
     members = tuple(Member(guid, membership) for guid, membership in held.items())
-    if row is not None:
-        return TablePartition(
-            pkey=pkey,
-            name=row.name,
-            tenant=None if row.tenant is None else row.tenant.slug,
-            members=members,
-            ipoib=known is not None and known.ipoib,
-        )
-    assert known is not None  # noqa: S101  a member comes from a row or from the current table
-    return TablePartition(pkey=pkey, name=known.name, tenant=known.tenant, members=members, ipoib=known.ipoib)
+    if row is None:
+        assert known is not None  # noqa: S101  a member comes from a row or from the current table
+        return replace(known, members=members)
+    return TablePartition(
+        pkey=pkey,
+        name=row.name,
+        tenant=None if row.tenant is None else row.tenant.slug,
+        members=members,
+        flags=Flags() if known is None else known.flags,
+        keywords=() if known is None else known.keywords,
+        mgids=() if known is None else known.mgids,
+    )
 
 
 def _labels(subnet: Subnet, named: set[GUID]) -> dict[GUID, str]:

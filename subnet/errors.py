@@ -16,8 +16,16 @@ class InvalidPKey(SubnetError):
     """A text or number that is no P_Key, or one that no partition may have."""
 
 
+class PoolExhausted(SubnetError):
+    """A pool of P_Keys in which none is left to hand out."""
+
+
 class InvalidName(SubnetError):
     """A partition name that OpenSM would misread."""
+
+
+class InvalidFlag(SubnetError):
+    """A flag of a partition, or a line for a multicast group, that OpenSM would ignore or misread."""
 
 
 class InvalidTable(SubnetError):

@@ -11,9 +11,8 @@ from typing import Any, Literal
 
 from subnet.errors import InvalidGUID, InvalidListing
 from subnet.guid import GUID
+from subnet.member import NodeType
 from subnet.pkey import entry_text
-
-NodeType = Literal["CA", "SW", "RT"]
 
 
 @dataclass(frozen=True, slots=True)

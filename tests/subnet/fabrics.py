@@ -7,7 +7,7 @@ from pathlib import Path
 from subnet.guid import GUID
 from subnet.observed import LeafCopy, ObservedFabric, PortReading, SeenSM
 from subnet.pkey import Membership, PKey
-from subnet.table import Member, Partition, PartitionTable
+from subnet.table import Flags, Member, Partition, PartitionTable
 
 DATA = Path(__file__).parent.parent / "data"
 
@@ -23,7 +23,7 @@ def guid(number: int) -> GUID:
 
 
 def partition(pkey: PKey, name: str, tenant: str | None, *members: GUID, membership=FULL, ipoib=False) -> Partition:
-    return Partition(pkey, name, tenant, tuple(Member(member, membership) for member in members), ipoib)
+    return Partition(pkey, name, tenant, tuple(Member(member, membership) for member in members), Flags(ipoib=ipoib))
 
 
 def table(*partitions: Partition, sm_ports=(SM1, SM2), labels=None) -> PartitionTable:
@@ -35,7 +35,7 @@ def port(name: GUID | int, pkeys=None, *, lid=None, leaf: LeafCopy | None = None
     its_guid = name if isinstance(name, GUID) else guid(name)
     reading = PortReading(
         guid=its_guid,
-        node_guid=GUID(f"0x{its_guid.number - 1:016x}"),
+        node_guid=GUID(f"0x{its_guid.number - 1 or 1:016x}"),
         system_guid=None,
         node_type="CA",
         number=1,

@@ -7,7 +7,7 @@ import pytest
 from subnet.errors import InvalidFile, InvalidName, InvalidTable
 from subnet.partitions_conf import Header, digest, parse_strict, render, table_digest
 from subnet.pkey import PKey
-from subnet.table import Partition, PartitionTable
+from subnet.table import Flags, Partition, PartitionTable
 from tests.subnet.fabrics import DATA, FULL, INFERENCE, LIMITED, SM1, SM2, TRAINING, guid, partition, table
 from tests.subnet.golden import GOLDEN, PARENT, long_list, one_tenant
 
@@ -41,7 +41,9 @@ def test_no_table_without_sm_ports_is_rendered():
 
 
 def test_partitions_without_members_are_left_out():
-    with_empty = table(partition(TRAINING, "a", "acme", guid(1)), Partition(INFERENCE, "b", "acme", (), ipoib=True))
+    with_empty = table(
+        partition(TRAINING, "a", "acme", guid(1)), Partition(INFERENCE, "b", "acme", (), Flags(ipoib=True))
+    )
     without = table(partition(TRAINING, "a", "acme", guid(1)))
     assert render(with_empty, Header("lab", 1)) == render(without, Header("lab", 1))
     assert table_digest(with_empty) == table_digest(without)
@@ -85,12 +87,22 @@ def edited(line: int, text: str | None) -> bytes:
         (1, LINES[0] + " ", "line 1: expected “# FabricUI subnet="),
         (1, LINES[0].replace("revision=7", "revision=07"), "line 1: "),
         (1, None, "line 1: expected “# FabricUI"),
-        (2, "Default=0x7fff, ipoib :", "line 2: expected “Default=0x7fff, ipoib, defmember=limited :”"),
-        (3, " ALL=full,", "line 3: expected “ ALL=limited,”"),
-        (6, None, "line 6: expected “ SELF=full,”"),
+        (2, "Default=0x7fff, ipoib :", "line 2: expected Default as “Default=0x7fff"),
+        (2, "Default=0x7fff, sl=1, ipoib, defmember=limited :", "line 2: expected Default as"),
+        (2, "Default=0x7fff, rate=23, defmember=limited :", "line 2: rate 23 is no rate code"),
+        (2, "Default=0x7fff, sl=01, defmember=limited :", "line 2: expected Default as"),
+        (2, "Default=0x7fff, scope=5, scope=2, defmember=limited :", "line 2: this is not what FabricUI writes"),
+        (3, " ALL=Full,", "line 3: expected an SM port"),
+        (3, " ALL=limited;", "line 3: Default names no SM port"),
+        (3, " SELF=full,", "line 2: SELF stands twice in partition Default"),
+        (4, " ALL_CAS=full,\n ALL=full,", "line 2: ALL stands twice in partition Default"),
+        (3, " mgid=ff12::1\n ALL=limited,", "line 3: this is not what FabricUI writes"),
+        (3, " mgid=fe80::1,\n ALL=limited,", "line 2: “mgid=fe80::1” creates no multicast group"),
+        (4, " mgid=ff12::1,\n ALL_SWITCHES=full,", "line 4: expected an SM port"),
         (7, " 0x0002c903000a0001=limited,", "line 7: expected an SM port"),
         (7, " 0x0002c903000c0001=full,", "line 8: port 0x0002c903000b0001 is named twice or out of order"),
-        (8, " 0x0002c903000b0001=full,", "line 9: expected an SM port"),
+        (8, " 0x0002c903000b0001=full,", "line 9: expected “# server"),
+        (8, " 0x0002c903000b0001=limited;", "line 8: expected an SM port"),
         (9, "# provider ", "line 9: expected “# tenant"),
         (9, None, "line 9: expected “# tenant"),
         (10, "training=0x7fff, defmember=limited :", "line 9: P_Key 0x7fff is reserved"),

@@ -8,7 +8,7 @@ from subnet.errors import UnsafePlan
 from subnet.index import Prediction
 from subnet.pkey import DEFAULT, PKey
 from subnet.plan import Added, Changed, FlagChange, Plan, Removed, diff, unified_diff
-from subnet.table import Partition
+from subnet.table import Flags, Partition
 from tests.subnet.fabrics import (
     DATA,
     FULL,
@@ -109,13 +109,13 @@ def test_a_port_leaves_the_old_owners_partition_and_joins_the_new_ones():
 
 
 def test_a_flag_is_a_change_of_its_own():
-    plan = diff(table(training(1)), table(training(1, ipoib=True)), None)
-    assert plan.flags == (FlagChange(TRAINING, "training", "acme", "ipoib", True),)
+    plan = diff(table(training(1)), table(training(1, flags=Flags(ipoib=True))), None)
+    assert plan.flags == (FlagChange(TRAINING, "training", "acme", "ipoib", False, True),)
     assert not plan.is_empty
     assert plan.affected == frozenset()
     assert plan.by_hand(2) == 4  # one line, two copies, one signal
-    gone = diff(table(training(1, ipoib=True)), table(), None)
-    assert gone.flags == (FlagChange(TRAINING, "training", "acme", "ipoib", False),)
+    gone = diff(table(training(1, flags=Flags(ipoib=True))), table(), None)
+    assert gone.flags == (FlagChange(TRAINING, "training", "acme", "ipoib", True, False),)
 
 
 def test_hazards_name_their_port():
@@ -145,7 +145,7 @@ def test_the_digest_is_of_what_a_person_sees():
         diff(BEFORE, table(training(2, 3), inference(1, 4)), SEEN),
         diff(BEFORE, MOVED, None),
         diff(BEFORE, MOVED, fabric(*SEEN.ports.values(), port(1, {0: 0x7FFF, 2: 0xAC41}))),
-        diff(BEFORE, table(training(3), inference(1, 2, 4, ipoib=True)), SEEN),
+        diff(BEFORE, table(training(3), inference(1, 2, 4, flags=Flags(ipoib=True))), SEEN),
         diff(BEFORE, table(training(3), replace(inference(1, 2, 4), tenant="umbrella")), SEEN),
     ]
     assert len({plan.digest, *(other.digest for other in different)}) == 6
