@@ -216,14 +216,16 @@ def carriage_return(parser: "Parser", at: int, what: str) -> None:
 
 def of_member(parser: "Parser", token: bytes, at: int, meaning: Member) -> None:
     """All that can be odd about a member that OpenSM takes."""
+    wanted = [rule for rule in meaning.oddities if parser.log.wants(rule)]
+    if not wanted and b"\r" not in token:
+        return
     name, value = name_and_value(token)
     at += len(token) - len(token.lstrip(BLANKS))
     who = f"port 0x{meaning.guid:016x}" if meaning.kind == PORT else KINDS[meaning.kind] if name else "nobody"
     how = "" if meaning.membership == AS_DEFMEMBER else MEMBERSHIPS[meaning.membership]
-    for rule in meaning.oddities:
-        if parser.log.wants(rule):
-            message, fix = _member_says(rule, token, name, value, who, how)
-            parser.log.keep(rule, parser.line, parser.column(at), message, fix)
+    for rule in wanted:
+        message, fix = _member_says(rule, token, name, value, who, how)
+        parser.log.keep(rule, parser.line, parser.column(at), message, fix)
     if value is not None and b"\r" in value:
         carriage_return(parser, at + token.lstrip(BLANKS).index(b"\r"), "reads this member as limited")
 
