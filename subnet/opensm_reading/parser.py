@@ -5,6 +5,8 @@ or with an mgid, is walked through in the line buffer as OpenSM does (memory.py)
 lines left there.
 """
 
+import re
+
 from subnet.opensm_reading import causes, notes, whole
 from subnet.opensm_reading.headers import Header, parse_header
 from subnet.opensm_reading.log import Log
@@ -32,6 +34,8 @@ BAD_GUID = "bad PortGUID"
 CRASH = "OpenSM crashes: mgid without a value"
 NOTHING = "no definition found"
 _KEPT_MEANINGS = 1 << 16
+_LF = 10
+_EMPTY_LINES = re.compile(rb"\n+")
 
 
 class Rejected(Exception):
@@ -69,10 +73,21 @@ class Parser:
         data, size = self.data, len(self.data)
         at = 0
         while at < size:
+            if data[at] == _LF:
+                # Empty lines, however many: each is read, and nothing comes of it.
+                end = _EMPTY_LINES.match(data, at).end()  # type: ignore[union-attr]  # there is at least one
+                self.memory.note(at, 1, self.open is not None)
+                self._reads += end - at
+                self._line += end - at
+                self._before = 0
+                at = end
+                continue
             newline = data.find(b"\n", at, at + LONGEST_READ)
             stop = newline + 1 if newline >= 0 else min(at + LONGEST_READ, size)
             self._reads += 1
             text = data[at:stop]
+            if newline < 0 and stop < size:
+                notes.long_line(self, text, stop)
             try:
                 self._read_line(at, text)
             except Rejected as rejected:
@@ -83,8 +98,6 @@ class Parser:
                 self._before = 0
             else:
                 self._before += stop - at
-                if stop < size:
-                    notes.long_line(self, text, stop)
             at = stop
         if not self._taken:
             causes.tell_nothing(self)
