@@ -20,16 +20,37 @@ _MAGIC, _CONNECT, _DISCONNECT, _SET_IS_SM = 0xDEADBEEF, 1, 2, 9
 _CLIENT = re.compile(rb"Client (\d+): pid (\d+) connected at \"([^\"]*)\"")
 
 
-def _abstract(name: str) -> bytes:
+def abstract_address(name: str) -> bytes:
     """The address of an abstract socket as ibsim writes it, with a NUL at both ends."""
     return b"\0" + name.encode() + b"\0"
 
 
-def _datagram_socket(name: str) -> socket.socket:
+def datagram_socket(name: str) -> socket.socket:
+    """A datagram socket with a name of its own, which gives up waiting after 5 s."""
     made = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     made.settimeout(5.0)
-    made.bind(_abstract(name))
+    made.bind(abstract_address(name))
     return made
+
+
+def _control(control: socket.socket, kind: int, slot: int, data: bytes) -> bytes:
+    """One request of the control protocol (ibsim.h, struct sim_ctl) and the data of its answer."""
+    control.send(struct.pack("=IIII64s", _MAGIC, slot, kind, len(data), data))
+    _, _, answered, _, result = struct.unpack("=IIII64s", control.recv(80))
+    if answered != kind:
+        raise LabError("The simulator refused a client: all its slots are taken, or it does not know the node.")
+    return bytes(result)
+
+
+def take_seat(control: socket.socket, *, client: int, node_id: str) -> int:
+    """Become client number `client` at a node over a connected control socket; return the slot given."""
+    seat = struct.pack("=III32s", client, 0, 0, node_id.encode())
+    return int(struct.unpack_from("=I", _control(control, _CONNECT, 0, seat))[0])
+
+
+def leave_seat(control: socket.socket, *, slot: int) -> None:
+    """Give a slot back."""
+    _control(control, _DISCONNECT, slot, b"")
 
 
 class Simulator:
@@ -102,23 +123,13 @@ class Simulator:
         Speaks ibsim's own control protocol as a client of that node, and leaves in the way that keeps the bit.
         """
         own = os.getpid()
-        control = _datagram_socket(f"{self._socket_name}:ctl{own}")
+        control = datagram_socket(f"{self._socket_name}:ctl{own}")
         # ibsim connects to the second one at once, and ends when it cannot.
-        with control, _datagram_socket(f"{self._socket_name}:in{own}"):
-            control.connect(_abstract(f"{self._socket_name}:ctl"))
-            seat = struct.pack("=III32s", own, 0, 0, node_id.encode())
-            slot = struct.unpack_from("=I", self._control(control, _CONNECT, 0, seat))[0]
-            self._control(control, _SET_IS_SM, slot, struct.pack("=i", int(is_sm)))
-            self._control(control, _DISCONNECT, slot, b"")
-
-    @staticmethod
-    def _control(control: socket.socket, kind: int, slot: int, data: bytes) -> bytes:
-        """One request of the control protocol (ibsim.h, struct sim_ctl) and the data of its answer."""
-        control.send(struct.pack("=IIII64s", _MAGIC, slot, kind, len(data), data))
-        _, _, answered, _, result = struct.unpack("=IIII64s", control.recv(80))
-        if answered != kind:
-            raise LabError("The simulator refused a client: all its slots are taken, or it does not know the node.")
-        return bytes(result)
+        with control, datagram_socket(f"{self._socket_name}:in{own}"):
+            control.connect(abstract_address(f"{self._socket_name}:ctl"))
+            slot = take_seat(control, client=own, node_id=node_id)
+            _control(control, _SET_IS_SM, slot, struct.pack("=i", int(is_sm)))
+            leave_seat(control, slot=slot)
 
     def _is_client(self, pid: int) -> bool:
         """Whether `pid` runs and is a client of this simulator rather than a later process of the same number."""

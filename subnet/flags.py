@@ -4,6 +4,7 @@ Every value is checked against what OpenSM 3.3.23 takes: it ignores what it does
 its log at the default level (ground truth: OpenSM, 2.5 and 2.8).
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from ipaddress import AddressValueError, IPv6Address
@@ -20,7 +21,8 @@ RATE_GBPS: Mapping[int, float] = {
 # What OpenSM takes when the header is silent.
 USUAL_MTU, USUAL_RATE = 4, 3
 
-_LONGEST_MGID_LINE = 180  # no line of ours comes near 200 bytes
+_LONGEST_MGID_LINE = 180  # no line of ours comes near OpenSM's 4094 bytes
+_BLANKS = re.compile(r" *([=,]) *")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,21 +105,22 @@ _NUMBERS = (
 
 
 def mgid_line(text: str) -> str:
-    """`text` if it may stand alone on a line and create a multicast group there; raise InvalidFlag otherwise.
+    """`text`, without blanks and a trailing comma, if it may stand alone on a line and create a multicast group.
 
     One line of printable ASCII without `;` and `#` that begins with `mgid=` and a multicast address: OpenSM logs an
-    ERROR for any other address. What follows the address is carried over as it was found.
+    ERROR for any other address. The flags after the address are carried over as they were found. Raises InvalidFlag.
     """
     if not (text.isascii() and text.isprintable()) or ";" in text or "#" in text or len(text) > _LONGEST_MGID_LINE:
         raise InvalidFlag(
             f"“{text[:60]}” cannot be a line of its own: it needs up to {_LONGEST_MGID_LINE} printable ASCII "
             "characters without “;” and “#”."
         )
-    address = text.removeprefix("mgid=").partition(",")[0]
+    line = _BLANKS.sub(r"\1", text).strip(" ,")
+    word, _, address = line.partition(",")[0].partition("=")
     try:
-        is_group = text.startswith("mgid=") and text == text.strip() and IPv6Address(address).packed[0] == 0xFF
+        is_group = word == "mgid" and "%" not in address and IPv6Address(address).packed[0] == 0xFF
     except AddressValueError:
         is_group = False
-    if not is_group or "%" in address:
+    if not is_group:
         raise InvalidFlag(f"“{text[:60]}” creates no multicast group. Write mgid=ff… and then flags, as in “,sl=1”.")
-    return text
+    return line

@@ -1,30 +1,79 @@
 """At which index of a port's P_Key table each key will stand after the next sweep.
 
-A key that stays keeps its index: live connections use the index. Where a new key lands also depends on slots the
-running SM remembers, so the answer is a set (ground truth: OpenSM, 5.1 and 5.4; read-back, 3).
+A key that stays keeps its index: live connections use the index. Where a new key lands also depends on what the
+OpenSM process remembers of the port (`subnet/slots.py`), so the answer is a set; it has one member when the port's
+history is known (ground truth: OpenSM, 5.1 and 5.4; read-back, 3; ADR 17).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final, Literal
 
 from subnet.pkey import DEFAULT, FULL_BIT, Membership, PKey, entry, entry_text
+from subnet.slots import PortSlots, in_memory, keys_of
+
+HazardKind = Literal[
+    "table_full",
+    "table_nearly_full",
+    "default_off_index_0",
+    "key_twice",
+    "freed_index_reused",
+    "freed_index_reused_after_takeover",
+    "wrap_defect",
+]
+NEARLY_FULL: Final = 0.9
+_DEFAULT: Final = int(DEFAULT)
+_MOST_LISTED: Final = 8
+_MOST_RETURNS: Final = 32  # a port is thought to have left and come back at any of its last so many changes
 
 
 @dataclass(frozen=True, slots=True)
 class Hazard:
-    """Something a person should know before the change goes out."""
+    """Something a person should know before the change goes out.
 
-    kind: str
+    `keys` are the 16-bit entries it is about. Of a slot that passes from one key to another, `index` is the slot,
+    `keys` are the entry that stood there and then the entry that takes it.
+    """
+
+    kind: HazardKind
     sentence: str
+    keys: tuple[int, ...] = ()
+    index: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PortHistory:
+    """The tables that one port is known to have held since the present master's OpenSM process started, oldest first.
+
+    Each maps index to 16-bit entry; the last is the newest one that is known. `is_whole` says that the first is what
+    the process made of the table it found, and that the port held no other since; without it other keys may have
+    passed through, and predictions stay wide. `earlier` are tables from before the process, as far as they are known:
+    a connection may still use an index that was freed then.
+    """
+
+    tables: tuple[Mapping[int, int], ...] = ()
+    is_whole: bool = False
+    earlier: tuple[Mapping[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """Surviving keys with their exact index, and for each new entry every index it may take."""
+    """Surviving keys with their exact index, and for each new entry every index it may take; none when none is free.
+
+    `new` holds for a re-read by the present master of a port that it has not lost sight of since; `after_takeover`
+    for a subnet manager that takes over, before or after that re-read, and was never master before in its process's
+    life, and for the present one when the port left the fabric and came back. The survivors are the same for all.
+    """
 
     survivors: Mapping[int, int] = field(default_factory=dict)  # index → 16-bit entry
     new: Mapping[int, frozenset[int]] = field(default_factory=dict)  # 16-bit entry → possible indexes
     hazards: tuple[Hazard, ...] = ()
+    after_takeover: Mapping[int, frozenset[int]] = field(default_factory=dict)  # 16-bit entry → possible indexes
+
+    @property
+    def acceptable(self) -> dict[int, frozenset[int]]:
+        """What a read-back may find for each new entry: nobody can see that a port was away for a moment."""
+        return {number: indexes | self.after_takeover.get(number, frozenset()) for number, indexes in self.new.items()}
 
 
 def predict(
@@ -32,92 +81,220 @@ def predict(
     capacity: int,
     wanted: Mapping[PKey, Membership],
     default: Membership,
+    *,
+    history: PortHistory | None = None,
 ) -> Prediction:
     """Where OpenSM will put the wanted keys of one port whose table is `observed` (index → entry).
 
     `wanted` holds the keys beside Default; `default` is the port's membership in Default; `capacity` counts slots.
-    Assumes keep_pkey_indexes TRUE and allow_both_pkeys FALSE, OpenSM's defaults. The set of a new key is every slot
-    from 1 that no surviving key holds: a slot the SM remembers, the one after the last ever used, or, when the table
-    has wrapped, the lowest hole (osm_pkey_mgr.c: pkey_mgr_update_port). It is empty when the table has no room.
+    Assumes keep_pkey_indexes TRUE and allow_both_pkeys FALSE, OpenSM's defaults. With a whole `history` that ends at
+    `observed` a new key has one index; otherwise its set is every slot from 1 that no surviving key holds.
     """
     target = {int(pkey): entry(pkey, membership) for pkey, membership in wanted.items()}
-    held: dict[int, list[int]] = {}
-    for index, number in sorted(observed.items()):
-        held.setdefault(number & ~FULL_BIT, []).append(index)
+    target[_DEFAULT] = entry(DEFAULT, default)
+    history = history or PortHistory()
+    master = _master(observed, capacity, history)
+    others = _newcomers(observed, capacity, history)
+    has_wrapped = master.used >= capacity if master is not None else max(observed, default=0) >= capacity - 1
+    overwritten = {} if master is None else master.sweep(target).overwritten
+    # Which keys find no room does not depend on what is remembered: one slot a key, the ones that stay first.
+    dropped = [slots.sweep(target) for slots in others][0].dropped  # noqa: RUF015  all of them sweep
 
-    # Default is put at index 0 whatever stands there; nothing else is.
-    survivors = {0: entry(DEFAULT, default)} if observed else {}
-    unplaced: list[int] = []
-    for key, number in target.items():
-        indexes = held.get(key, [])
-        if len(indexes) == 1 and indexes[0] != 0:
-            survivors[indexes[0]] = number
-        else:
-            unplaced.append(number)
+    survivors = {
+        index: target[number & ~FULL_BIT]
+        for index, number in _standing(observed).items()
+        if number & ~FULL_BIT in target and (index == 0) == (number & ~FULL_BIT == _DEFAULT)
+    }
+    if observed:
+        # Default is put at index 0 whatever stands there; nothing else is.
+        survivors[0] = target[_DEFAULT]
+    survivors = {index: number for index, number in survivors.items() if number not in overwritten}
     room = frozenset(range(1, capacity)) - survivors.keys()
-    new = dict.fromkeys(unplaced, room)
-    target[int(DEFAULT)] = entry(DEFAULT, default)
-    hazards = tuple(_hazards(observed, capacity, target, held, unplaced, room))
-    if not observed:
-        new[entry(DEFAULT, default)] = frozenset({0})
-    return Prediction(survivors=survivors, new=new, hazards=hazards)
+    new: dict[int, frozenset[int]] = {}
+    after_takeover: dict[int, frozenset[int]] = {}
+    for number in target.values():
+        if number in survivors.values():
+            continue
+        if number in dropped:
+            new[number] = after_takeover[number] = frozenset()
+            continue
+        if number & ~FULL_BIT == _DEFAULT:
+            new[number] = after_takeover[number] = frozenset({0})
+            continue
+        # A key and the one that overwrites it take turns in one slot, sweep by sweep.
+        stands = overwritten.get(number, number)
+        new[number] = room if master is None else _places(stands, [master])
+        after_takeover[number] = _places(number, others)
+    hazards = [
+        *_room_hazards(observed, capacity, target, dropped),
+        *_reuse_hazards(observed, capacity, target, history, new if master is not None else None, after_takeover),
+        *_wrap_hazards(observed, target, overwritten, has_wrapped=has_wrapped),
+    ]
+    return Prediction(survivors=survivors, new=new, hazards=tuple(hazards), after_takeover=after_takeover)
 
 
-def _hazards(
+def _master(observed: Mapping[int, int], capacity: int, history: PortHistory) -> PortSlots | None:
+    """What the present master's process remembers of the port; None when that is not known.
+
+    A table that does not follow from the one before says that something was missed: nothing is known then either.
+    """
+    if not history.is_whole or not history.tables or history.tables[-1] != observed:
+        return None
+    slots = PortSlots.settled(history.tables[0], capacity)
+    swept = [slots.table]
+    for table in history.tables[1:]:
+        slots.sweep(keys_of(table))
+        swept.append(slots.table)
+    return slots if swept == list(history.tables) else None
+
+
+def _newcomers(observed: Mapping[int, int], capacity: int, history: PortHistory) -> list[PortSlots]:
+    """What a process may remember that met the port at some moment: just now, or at any table of its history."""
+    if not history.tables or history.tables[-1] != observed:
+        tables: Sequence[Mapping[int, int]] = (observed,)
+    else:
+        tables = history.tables[-_MOST_RETURNS:]
+    found: list[PortSlots] = []
+    for table in tables:
+        for slots in found:
+            slots.sweep(keys_of(table))
+        found = [slots for slots in found if slots.table == table]
+        met = PortSlots.settled(table, capacity)
+        if all((met.remembered, met.used) != (slots.remembered, slots.used) for slots in found):
+            found.append(met)
+    return [PortSlots(observed, capacity), *found]
+
+
+def _standing(table: Mapping[int, int]) -> dict[int, int]:
+    """The part of a table that OpenSM goes by: of a key that stands there twice the full one, else the lower one."""
+    counts = keys_of(table)
+    standing: dict[int, int] = {}
+    for index, number in sorted(table.items()):
+        if counts.get(number & ~FULL_BIT) == number:
+            standing[index] = number
+            del counts[number & ~FULL_BIT]
+    return standing
+
+
+def _places(number: int, after: Iterable[PortSlots]) -> frozenset[int]:
+    """The indexes at which an entry stands in any of the tables."""
+    return frozenset(index for slots in after for index, held in slots.table.items() if held == number)
+
+
+def _room_hazards(
+    observed: Mapping[int, int], capacity: int, target: Mapping[int, int], dropped: Sequence[int]
+) -> Iterator[Hazard]:
+    """What is wrong with the port's table or its number of keys, the worst first."""
+    if dropped:
+        yield Hazard(
+            "table_full",
+            f"The port has room for {capacity} keys and is to hold {len(target)}: OpenSM leaves out "
+            f"{_listed(dropped)} (ERR 0512), whatever the file's order. Take the port out of other partitions first.",
+            keys=tuple(dropped),
+        )
+    elif len(target) >= NEARLY_FULL * capacity:
+        yield Hazard("table_nearly_full", f"{len(target)} of the port's {capacity} slots will be in use.")
+    standing = _standing(observed)
+    first = observed.get(0)
+    if observed and (first is None or first & ~FULL_BIT != _DEFAULT or first != standing.get(0)):
+        yield Hazard(
+            "default_off_index_0",
+            "Default does not stand at index 0 alone; OpenSM will put it there and move what stands there, under "
+            "live connections. Look for `indx0` or allow_both_pkeys in OpenSM's configuration.",
+            keys=() if first is None else (first,),
+            index=0,
+        )
+    twice = sorted({number & ~FULL_BIT for index, number in observed.items() if index not in standing})
+    if twice:
+        yield Hazard(
+            "key_twice",
+            f"P_Key {_listed(twice)} stands at two indexes; only the full one, or else the lower one, will stay.",
+            keys=tuple(twice),
+        )
+
+
+def _reuse_hazards(
     observed: Mapping[int, int],
     capacity: int,
     target: Mapping[int, int],
-    held: Mapping[int, list[int]],
-    unplaced: Sequence[int],
-    room: frozenset[int],
-) -> list[Hazard]:
-    """What can go wrong at this port, the worst first."""
-    found: list[Hazard] = []
-    if len(target) > capacity:
-        found.append(
-            Hazard(
-                "table_full",
-                f"The port has room for {capacity} keys and is to hold {len(target)}: OpenSM leaves some out "
-                "(ERR 0512) and does not choose by the file's order. Take the port out of other partitions first.",
-            )
+    history: PortHistory,
+    new: Mapping[int, frozenset[int]] | None,
+    after_takeover: Mapping[int, frozenset[int]],
+) -> Iterator[Hazard]:
+    """Each slot that passes from one key to another, where a connection of the old key would pass with it.
+
+    `new` None: what the master remembers is not known. Then only a table that is visibly in use to its end is told.
+    """
+    freed = _freed(observed, target, history)
+    unplaced = [number for number, indexes in after_takeover.items() if indexes and number & ~FULL_BIT != _DEFAULT]
+    if new is None:
+        wraps = bool(unplaced) and max(observed, default=0) + len(unplaced) >= capacity
+        new = dict.fromkeys(unplaced, frozenset(freed)) if wraps else {}
+    told: set[int] = set()
+    for number, indexes in sorted(new.items(), key=lambda item: in_memory(item[0])):
+        for index in sorted(indexes & freed.keys() - told):
+            if freed[index] & ~FULL_BIT != number & ~FULL_BIT:
+                told.add(index)
+                yield Hazard(
+                    "freed_index_reused",
+                    f"{entry_text(number)} may take index {index}, which {entry_text(freed[index])} has left or leaves. "
+                    "A connection that survives on that index would be in the new partition. Stop its programs first.",
+                    keys=(freed[index], number),
+                    index=index,
+                )
+    for number in sorted(unplaced, key=in_memory):
+        for index in sorted(after_takeover[number] & freed.keys() - told):
+            if freed[index] & ~FULL_BIT != number & ~FULL_BIT:
+                told.add(index)
+                yield Hazard(
+                    "freed_index_reused_after_takeover",
+                    f"If the other subnet manager takes over, or the port leaves the fabric for a moment, before this "
+                    f"is done, {entry_text(number)} takes index {index}, which {entry_text(freed[index])} has left or "
+                    "leaves. A connection that survives on that index would be in the new partition.",
+                    keys=(freed[index], number),
+                    index=index,
+                )
+
+
+def _freed(observed: Mapping[int, int], target: Mapping[int, int], history: PortHistory) -> dict[int, int]:
+    """Index → the last entry that left it, now or as far back as is known; indexes whose key stays are not freed."""
+    freed: dict[int, int] = {}
+    for table in (*history.earlier, *history.tables, observed):
+        freed |= {index: number for index, number in table.items() if index > 0}
+    return {
+        index: number
+        for index, number in freed.items()
+        if index not in observed or observed[index] & ~FULL_BIT not in target
+    }
+
+
+def _wrap_hazards(
+    observed: Mapping[int, int], target: Mapping[int, int], overwritten: Mapping[int, int], *, has_wrapped: bool
+) -> Iterator[Hazard]:
+    """The defect of a table that has been in use to its end (ground truth: OpenSM, 5.4), certain or to come."""
+    for old, number in overwritten.items():
+        yield Hazard(
+            "wrap_defect",
+            f"OpenSM will put {entry_text(number)} into the slot of {entry_text(old)}, and from then on let the two "
+            "take turns there at every sweep without a log line. Restart the standby and hand over to it first.",
+            keys=(old, number),
         )
-    elif len(target) >= 0.9 * capacity:
-        found.append(Hazard("table_nearly_full", f"{len(target)} of the port's {capacity} slots will be in use."))
-    if observed and held.get(int(DEFAULT)) != [0]:
-        found.append(
-            Hazard(
-                "default_off_index_0",
-                "Default does not stand at index 0 alone; OpenSM will put it there and move what stands there, under "
-                "live connections. Look for `indx0` or allow_both_pkeys in OpenSM's configuration.",
-            )
+    toggled = sorted(
+        target[number & ~FULL_BIT]
+        for index, number in observed.items()
+        if index > 0 and target.get(number & ~FULL_BIT, number) != number
+    )
+    if toggled and has_wrapped and not overwritten:
+        yield Hazard(
+            "wrap_defect",
+            f"{_listed(toggled)} changes between full and limited on a port whose table has wrapped: OpenSM may later "
+            "let two keys alternate in one slot without a log line. Restart the standby, hand over to it, then change.",
+            keys=tuple(toggled),
         )
-    twice = sorted(key for key, indexes in held.items() if len(indexes) > 1)
-    if twice:
-        keys = ", ".join(entry_text(key) for key in twice)
-        found.append(Hazard("key_twice", f"P_Key {keys} stands at two indexes; only one of them will stay."))
-    # Only a table that has wrapped hands out a slot that is freed in the same sweep (osm_pkey_mgr.c).
-    wraps = bool(unplaced) and max(observed, default=0) + len(unplaced) >= capacity
-    freed = sorted(i for i in room if i in observed and observed[i] & ~FULL_BIT not in target)
-    if wraps and freed:
-        slots = ", ".join(f"{index} ({entry_text(observed[index])})" for index in freed)
-        found.append(
-            Hazard(
-                "freed_index_reused",
-                f"The table is full to its end, so a new key may take an index freed by this change: {slots}. A "
-                "connection that survives on that index would be in the new partition. Stop its programs first.",
-            )
-        )
-    toggled = [
-        key
-        for key, indexes in held.items()
-        if key in target and any(observed[index] != target[key] for index in indexes) and key != int(DEFAULT)
-    ]
-    if toggled and (wraps or max(observed, default=0) >= capacity - 1):
-        found.append(
-            Hazard(
-                "wrap_defect",
-                "A key changes between full and limited on a port whose table has wrapped: OpenSM may later let two "
-                "keys alternate in one slot without a log line. Restart the standby, hand over to it, then change.",
-            )
-        )
-    return found
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    more = len(numbers) - _MOST_LISTED
+    return ", ".join(entry_text(number) for number in numbers[:_MOST_LISTED]) + (
+        f" and {more} more" if more > 0 else ""
+    )

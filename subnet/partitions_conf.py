@@ -1,77 +1,33 @@
 """OpenSM's partitions.conf: the canonical bytes of a table, and the table of canonical bytes.
 
 OpenSM never refuses a file: what it dislikes becomes “everyone full in Default”, and half a file is a smaller
-configuration (ground truth: OpenSM, 0 and 2.9). So there is exactly one way to write a table, and the parser accepts
-nothing else.
+configuration (ground truth: OpenSM, 0 and 2.9). So there is exactly one way to write a table in each layout, and the
+parser accepts nothing else.
 """
 
 import hashlib
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 
-from subnet.errors import InvalidFile, InvalidName, InvalidTable, SubnetError
-from subnet.guid import GUID
+from subnet.default import STANDARD
+from subnet.errors import InvalidFile, InvalidTable
+from subnet.file_header import NEWEST, NO_PARENT, Header, Layout
+from subnet.flags import Flags
 from subnet.pkey import DEFAULT, Membership, PKey
-from subnet.table import Flags, Member, Partition, PartitionTable, safe_label
+from subnet.strict_reader import END, PROVIDER, ParsedFile, StrictReader
+from subnet.table import KeywordMember, Member, Partition, PartitionTable
 
-NO_PARENT = "0" * 64
-
-_END = "# end"
-_PROVIDER = "# provider"
-_DEFAULT_HEADER = f"Default={DEFAULT}, ipoib, defmember=limited :"
-# The order matters: for one port the last line wins (ground truth: OpenSM, 2.7 and 10). SELF follows ALL, or the SM's
-# own port would be demoted; the SM ports follow by GUID, or the SA would be cut off after a takeover.
-_EVERYBODY = (" ALL=limited,", " ALL_SWITCHES=full,", " ALL_ROUTERS=full,", " SELF=full,")
-
-_FIRST_LINE = re.compile(
-    r"# FabricUI subnet=([A-Za-z0-9._-]{1,60}) revision=(0|[1-9][0-9]{0,17}) parent=([0-9a-f]{64})\Z"
-)
-_SM_PORT = re.compile(r" (0x[0-9a-f]{16})=full([,;])\Z")
-_OWNER = re.compile(r"# tenant ([A-Za-z0-9._-]{1,60})\Z")
-_PARTITION = re.compile(r"([A-Za-z][A-Za-z0-9_.-]{0,30})=(0x[0-9a-f]{4})(, ipoib)?, defmember=limited :\Z")
-_RUN = re.compile(r"# (?:no server|server ([A-Za-z0-9._-]{1,60})), [1-9][0-9]{0,6} ports?\Z")
-_MEMBER = re.compile(r" (0x[0-9a-f]{16})=(full|limited)([,;])\Z")
-
-
-@dataclass(frozen=True, slots=True)
-class Header:
-    """What the first line says: subnet, revision number, and the digest of the parent's bytes (64 hex digits).
-
-    Raises InvalidName for a subnet or a parent that cannot stand in that line.
-    """
-
-    subnet: str
-    revision: int
-    parent: str = NO_PARENT
-
-    def __post_init__(self) -> None:
-        if not _FIRST_LINE.match(self.line):
-            raise InvalidName(
-                f"Subnet “{self.subnet[:60]}”, revision {self.revision} and parent “{self.parent[:64]}” cannot head a "
-                "file: a subnet is 1 to 60 letters, digits, “_”, “.” or “-”, a parent is 64 hex digits."
-            )
-
-    @property
-    def line(self) -> str:
-        """The first line of the file, without its line end."""
-        return f"# FabricUI subnet={self.subnet} revision={self.revision} parent={self.parent}"
-
-
-@dataclass(frozen=True, slots=True)
-class ParsedFile:
-    """What a canonical file says."""
-
-    header: Header
-    table: PartitionTable
+__all__ = ["NEWEST", "NO_PARENT", "Header", "Layout", "ParsedFile", "digest", "parse_strict", "render", "table_digest"]
 
 
 def render(table: PartitionTable, header: Header) -> bytes:
-    """The one file that says `table`: ASCII, LF, one member a line, no line of 200 bytes, last line `# end`.
+    """The one file that says `table` in the header's layout: ASCII, LF, one member a line, last line `# end`.
 
-    Partitions without members are left out: OpenSM drops them anyway. Labels of ports that are in no partition do
-    not appear. The bytes depend on the values alone, not on the order they were put together.
+    Lines stay under 400 bytes (OpenSM cuts at 4094). Each partition is one statement: its flags in fixed order on
+    one line, then mgid lines, keywords and GUIDs, so that OpenSM swallows nothing and a GUID always wins. One member
+    a line makes it needless to repeat a header for a long list. Partitions without members or keywords are left out:
+    OpenSM drops them anyway. Labels of ports that are in no partition do not appear. The bytes depend on the values
+    alone, not on the order they were put together.
 
     Raises InvalidTable for a table without SM ports: after a takeover no limited host could reach the SA
     (ground truth: OpenSM, 7).
@@ -81,12 +37,23 @@ def render(table: PartitionTable, header: Header) -> bytes:
             "The table names no subnet manager's port. Enrol the manager hosts first: each SM port must be a full "
             "member of Default, or hosts cannot reach the subnet administrator after a takeover."
         )
-    lines = [header.line, _DEFAULT_HEADER, *_EVERYBODY]
-    lines += _closed([f" {guid}=full," for guid in table.sm_ports])
-    for partition in table.partitions:
-        if partition.members:
-            lines += _partition_lines(partition, table)
-    lines += [_END, ""]
+    runs = _RUNS[header.layout]
+    default = table.default
+    lines = [header.line, _header("Default", DEFAULT, default.flags)]
+    lines += _mgid_lines(default.mgids)
+    lines += _keyword_lines(default.keywords)
+    lines += [f" {guid}=full," for guid in table.sm_ports]
+    lines += runs(default.members, table)
+    _close(lines)
+    for owner, partitions in _by_owner(table, header.layout):
+        lines.append(PROVIDER if owner is None else f"# tenant {owner}")
+        for partition in partitions:
+            lines.append(_header(partition.name, partition.pkey, partition.flags))
+            lines += _mgid_lines(partition.mgids)
+            lines += _keyword_lines(partition.keywords)
+            lines += runs(partition.members, table)
+            _close(lines)
+    lines += [END, ""]
     return "\n".join(lines).encode("ascii")
 
 
@@ -96,7 +63,7 @@ def parse_strict(data: bytes) -> ParsedFile:
     Every truncation, every other order, spelling, blank or line end is refused, with the line where it shows.
     """
     lines = _canonical_lines(data)
-    parsed = _Reader(lines).read()
+    parsed = StrictReader(lines).read()
     again = render(parsed.table, parsed.header)
     if again != data:
         raise InvalidFile(
@@ -113,33 +80,101 @@ def digest(data: bytes) -> str:
 
 
 def table_digest(table: PartitionTable) -> str:
-    """The SHA-256 over what reaches a port: sorted `pkey guid membership` lines and each partition's flags.
+    """The SHA-256 over what reaches a port or a multicast group: one sorted line for each fact.
 
-    Names, tenants, labels and partitions without members do not count: changing only these is nothing to roll out.
+    Facts are `pkey guid membership`, each partition's keywords, flags and mgid lines, and Default where it is not
+    the closed one. Names, tenants, labels and empty partitions do not count: changing only these is nothing to roll
+    out.
     """
-    facts = [f"{DEFAULT} {guid} {Membership.FULL}" for guid in table.sm_ports]
-    facts += [f"{partition.pkey} {member.guid} {member.membership}" for partition, member in table.memberships()]
-    facts += [f"{partition.pkey} ipoib" for partition in table.partitions if partition.ipoib and partition.members]
+    facts = [f"{DEFAULT} {guid} full" for guid in table.sm_ports]
+    for partition in table.partitions:
+        if not partition.is_empty:
+            pkey = str(partition.pkey)
+            facts += [f"{pkey} {member.guid} {member.membership.value}" for member in partition.members]
+            facts += _further_facts(pkey, partition.keywords, partition.flags, partition.mgids)
+    default = table.default
+    facts += [f"{DEFAULT} {member.guid} {member.membership.value}" for member in default.members]
+    if (default.keywords, default.flags, default.mgids) != (STANDARD.keywords, STANDARD.flags, STANDARD.mgids):
+        # Said even when empty: without a keyword OpenSM has rules of its own, which are not those of the closed one.
+        facts.append(f"{DEFAULT} other")
+        facts += _further_facts(str(DEFAULT), default.keywords, default.flags, default.mgids)
     return hashlib.sha256("\n".join(sorted(facts)).encode("ascii")).hexdigest()
 
 
-def _partition_lines(partition: Partition, table: PartitionTable) -> Iterator[str]:
-    """The owner, the header and the members of one partition, with a comment before each run of one server's ports."""
-    yield _PROVIDER if partition.tenant is None else f"# tenant {partition.tenant}"
-    ipoib = ", ipoib" if partition.ipoib else ""
-    yield f"{partition.name}={partition.pkey}{ipoib}, defmember=limited :"
-    last = partition.members[-1]
-    for label, run in groupby(partition.members, key=lambda member: table.labels.get(member.guid)):
-        members = list(run)
-        server = "no server" if label is None else f"server {safe_label(label)}"
-        yield f"# {server}, {len(members)} {'port' if len(members) == 1 else 'ports'}"
-        for member in members:
-            yield f" {member.guid}={member.membership}{';' if member is last else ','}"
+def _further_facts(pkey: str, keywords: Iterable[KeywordMember], flags: Flags, mgids: tuple[str, ...]) -> Iterator[str]:
+    for keyword in keywords:
+        yield f"{pkey} {keyword}"
+    for flag in flags.written():
+        yield f"{pkey} {flag}"
+    for number, line in enumerate(mgids):
+        yield f"{pkey} {number} {line}"
 
 
-def _closed(members: list[str]) -> list[str]:
-    """The member lines with `;` directly after the last GUID: a `;` alone on a line spoils the whole file."""
-    return [*members[:-1], members[-1][:-1] + ";"]
+def _header(name: str, pkey: PKey, flags: Flags) -> str:
+    return f"{', '.join([f'{name}={pkey}', *flags.written()])}, defmember=limited :"
+
+
+def _mgid_lines(mgids: Iterable[str]) -> Iterator[str]:
+    """One line each, before any member: OpenSM takes the rest of the line for the group's flags.
+
+    A line without a comma makes it read flags from behind the line's end, out of what an earlier, longer line left
+    there (osm_prtn_config.c: parse_part_conf gives mgroup_create the byte after the NUL). So each gets one.
+    """
+    for line in mgids:
+        yield f" {line}" if "," in line else f" {line},"
+
+
+def _keyword_lines(keywords: Iterable[KeywordMember]) -> Iterator[str]:
+    for member in keywords:
+        yield f" {member},"
+
+
+def _close(lines: list[str]) -> None:
+    """End the statement with `;` directly after its last member: alone on a line it spoils the whole file."""
+    lines[-1] = lines[-1][:-1] + ";"
+
+
+def _by_owner(table: PartitionTable, layout: Layout) -> Iterator[tuple[str | None, list[Partition]]]:
+    """Owners with their partitions; by P_Key each partition is a group of its own."""
+    partitions = [partition for partition in table.partitions if not partition.is_empty]
+    if layout == Layout.BY_PKEY:
+        for partition in partitions:
+            yield partition.tenant, [partition]
+        return
+    owned: dict[str | None, list[Partition]] = {}
+    for partition in partitions:
+        owned.setdefault(partition.tenant, []).append(partition)
+    for owner in sorted(owned, key=lambda tenant: tenant or ""):
+        yield owner, owned[owner]
+
+
+def _by_guid(members: tuple[Member, ...], table: PartitionTable) -> Iterator[str]:
+    """The members in order of GUID, with a comment before each run of one server's ports."""
+    labels = table.labels
+    for label, run in groupby(members, key=lambda member: labels.get(member.guid)):
+        yield from _run_lines(label, list(run))
+
+
+def _by_server(members: tuple[Member, ...], table: PartitionTable) -> Iterator[str]:
+    """Each server once with all its ports, by label; ports without a server come last."""
+    servers: dict[str | None, list[Member]] = {}
+    for member in members:
+        servers.setdefault(table.labels.get(member.guid), []).append(member)
+    for label in sorted(servers, key=lambda name: (name is None, name or "")):
+        yield from _run_lines(label, servers[label])
+
+
+_RUNS: dict[Layout, Callable[[tuple[Member, ...], PartitionTable], Iterator[str]]] = {
+    Layout.BY_PKEY: _by_guid,
+    Layout.BY_OWNER: _by_server,
+}
+
+
+def _run_lines(label: str | None, members: list[Member]) -> Iterator[str]:
+    server = "no server" if label is None else f"server {label}"
+    yield f"# {server}, {len(members)} {'port' if len(members) == 1 else 'ports'}"
+    for member in members:
+        yield f" {member.guid}=full," if member.membership is Membership.FULL else f" {member.guid}=limited,"
 
 
 def _canonical_lines(data: bytes) -> list[str]:
@@ -160,7 +195,7 @@ def _canonical_lines(data: bytes) -> list[str]:
             "the line holds a byte that is not ASCII", line=data.count(b"\n", 0, error.start) + 1
         ) from None
     lines = text.split("\n")
-    if lines.pop() or not lines or lines[-1] != _END:
+    if lines.pop() or not lines or lines[-1] != END:
         raise InvalidFile(
             "the file is cut short: its last line is not “# end”. OpenSM may take it for a smaller configuration",
             line=max(len(lines), 1),
@@ -171,106 +206,3 @@ def _canonical_lines(data: bytes) -> list[str]:
 def _first_difference(lines: list[str], expected: list[str]) -> int:
     pairs = enumerate(zip(lines, expected, strict=False), start=1)
     return next((number for number, (found, wanted) in pairs if found != wanted), min(len(lines), len(expected)))
-
-
-class _Reader:
-    """Reads a file's lines from the first to the last; every complaint names the line."""
-
-    def __init__(self, lines: list[str]) -> None:
-        self.lines = lines
-        self.at = 0
-
-    def read(self) -> ParsedFile:
-        header = self._header()
-        sm_ports = self._default()
-        labels: dict[GUID, str] = {}
-        partitions: list[Partition] = []
-        names: set[str] = set()
-        while self._here() != _END:
-            first_line = self.at + 1
-            try:
-                partition = self._partition(labels)
-            except InvalidFile:
-                raise
-            except SubnetError as error:
-                raise InvalidFile(str(error), line=first_line) from error
-            if partitions and partition.pkey <= partitions[-1].pkey:
-                raise InvalidFile(f"P_Key {partition.pkey} stands twice or out of order", line=first_line)
-            if partition.name.lower() in names:
-                raise InvalidFile(f"two partitions are called {partition.name}", line=first_line)
-            names.add(partition.name.lower())
-            partitions.append(partition)
-        if self.at != len(self.lines) - 1:
-            raise InvalidFile("“# end” stands before the end of the file", line=self.at + 1)
-        return ParsedFile(header, PartitionTable(sm_ports=sm_ports, partitions=tuple(partitions), labels=labels))
-
-    def _here(self) -> str:
-        return self.lines[self.at]
-
-    def _take(self, pattern: re.Pattern[str], wanted: str) -> re.Match[str]:
-        match = pattern.match(self._here())
-        if match is None:
-            raise self._unexpected(wanted)
-        self.at += 1
-        return match
-
-    def _unexpected(self, wanted: str) -> InvalidFile:
-        return InvalidFile(f"expected {wanted}, found “{self._here()[:80]}”", line=self.at + 1)
-
-    def _header(self) -> Header:
-        match = self._take(_FIRST_LINE, "“# FabricUI subnet=… revision=… parent=…”")
-        return Header(subnet=match[1], revision=int(match[2]), parent=match[3])
-
-    def _default(self) -> tuple[GUID, ...]:
-        """Step over the Default partition and return the SM ports it names."""
-        for line in (_DEFAULT_HEADER, *_EVERYBODY):
-            if self._here() != line:
-                raise self._unexpected(f"“{line}”")
-            self.at += 1
-        ports: list[GUID] = []
-        closed = False
-        while not closed:
-            match = self._take(_SM_PORT, "an SM port as “ 0x… =full” with “,” or, the last one, “;”")
-            ports.append(self._guid(match[1], after=ports[-1] if ports else None))
-            closed = match[2] == ";"
-        return tuple(ports)
-
-    def _partition(self, labels: dict[GUID, str]) -> Partition:
-        """The partition that begins here; the servers' labels are added to `labels`."""
-        tenant = None
-        if self._here() == _PROVIDER:
-            self.at += 1
-        else:
-            tenant = self._take(_OWNER, "“# tenant …”, “# provider” or “# end”")[1]
-        head = self._take(_PARTITION, "a partition as “name=0x…, defmember=limited :”")
-        members: list[Member] = []
-        label: str | None = self._take(_RUN, "“# server …, N ports”")[1]
-        closed = False
-        while not closed:
-            run = _RUN.match(self._here()) if members else None
-            if run:
-                label = run[1]
-                self.at += 1
-            match = self._take(_MEMBER, "a member as “ 0x… =full” or “=limited” with “,” or, the last one, “;”")
-            guid = self._guid(match[1], after=members[-1].guid if members else None)
-            if label is not None and labels.setdefault(guid, label) != label:
-                raise InvalidFile(f"port {guid} stands under two servers: {labels[guid]} and {label}", line=self.at)
-            members.append(Member(guid, Membership(match[2])))
-            closed = match[3] == ";"
-        return Partition(
-            pkey=PKey.for_partition(int(head[2], 16)),
-            name=head[1],
-            tenant=tenant,
-            members=tuple(members),
-            flags=Flags(ipoib=head[3] is not None),
-        )
-
-    def _guid(self, text: str, *, after: GUID | None) -> GUID:
-        """The GUID on the line just taken; raise InvalidFile unless it is one and follows `after` in order."""
-        try:
-            guid = GUID(text)
-        except SubnetError as error:
-            raise InvalidFile(str(error), line=self.at) from error
-        if after is not None and guid <= after:
-            raise InvalidFile(f"port {guid} is named twice or out of order", line=self.at)
-        return guid

@@ -5,70 +5,60 @@ All choices are made here; the rollout makes none.
 
 import difflib
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import ClassVar
 
+from subnet.change import (
+    Added,
+    Change,
+    Changed,
+    DefaultChange,
+    Difference,
+    FlagChange,
+    KeywordChange,
+    MgidChange,
+    PartitionChange,
+    Removed,
+    apply,
+    difference,
+    there,
+)
+from subnet.effects import Effect, effects
 from subnet.errors import UnsafePlan
 from subnet.guid import GUID
-from subnet.index import Hazard, Prediction, predict
+from subnet.index import Hazard, PortHistory, Prediction, predict
+from subnet.member import NodeType
+from subnet.moves import between_tenants
 from subnet.observed import ObservedFabric
 from subnet.pkey import DEFAULT, Membership, PKey, entry, entry_text
-from subnet.table import Partition, PartitionTable
+from subnet.rebase import Conflict, rebase
+from subnet.table import PartitionTable
+
+__all__ = [
+    "Added",
+    "Change",
+    "Changed",
+    "Conflict",
+    "DefaultChange",
+    "Effect",
+    "FlagChange",
+    "KeywordChange",
+    "MgidChange",
+    "PartitionChange",
+    "Plan",
+    "PortChange",
+    "Removed",
+    "apply",
+    "between_tenants",
+    "diff",
+    "rebase",
+    "unified_diff",
+]
 
 # A plan that takes away more than this share of all memberships, and more than this many, needs a reason.
 LEAVING_SHARE = 0.3
 LEAVING_FLOOR = 16
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One port's membership in one partition, before and after; None means no membership.
-
-    Becoming or ceasing to be an SM port is a change in Default between limited and full.
-    """
-
-    verb: ClassVar[str] = ""
-
-    pkey: PKey
-    partition: str
-    tenant: str | None
-    guid: GUID
-    from_membership: Membership | None
-    to_membership: Membership | None
-
-
-class Added(Change):
-    """The port joins the partition."""
-
-    __slots__ = ()
-    verb: ClassVar[str] = "added"
-
-
-class Removed(Change):
-    """The port leaves the partition."""
-
-    __slots__ = ()
-    verb: ClassVar[str] = "removed"
-
-
-class Changed(Change):
-    """The port stays and its membership changes, in place at the same index."""
-
-    __slots__ = ()
-    verb: ClassVar[str] = "changed"
-
-
-@dataclass(frozen=True, slots=True)
-class FlagChange:
-    """A flag of a partition that reaches ports. Switching `ipoib` off takes effect only once the partition empties."""
-
-    pkey: PKey
-    partition: str
-    tenant: str | None
-    flag: str
-    on: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +78,46 @@ class PortChange:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The difference between two tables. `unsafe` holds a sentence for each reason to ask a person first."""
+    """The difference between two tables. `unsafe` holds a sentence for each reason to ask a person first.
 
-    changes: tuple[Change, ...]
-    flags: tuple[FlagChange, ...]
+    `effects` are consequences that no port's table shows.
+    """
+
+    found: Difference
     ports: tuple[PortChange, ...]
+    effects: tuple[Effect, ...]
     unsafe: tuple[str, ...]
     digest: str = field(repr=False)
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """Memberships by GUID that come, go or change, in order of P_Key and GUID, Default last."""
+        return self.found.changes
+
+    @property
+    def keywords(self) -> tuple[KeywordChange, ...]:
+        """Keywords that come, go or change, Default last."""
+        return self.found.keywords
+
+    @property
+    def flags(self) -> tuple[FlagChange, ...]:
+        """Flags that change, Default last."""
+        return self.found.flags
+
+    @property
+    def mgids(self) -> tuple[MgidChange, ...]:
+        """Partitions whose lines for multicast groups change, Default last."""
+        return self.found.mgids
+
+    @property
+    def partitions(self) -> tuple[PartitionChange, ...]:
+        """Partitions that come, go, are renamed or change owner; by itself this reaches no port."""
+        return self.found.partitions
+
+    @property
+    def default(self) -> DefaultChange | None:
+        """What changes about Default, if anything does."""
+        return self.found.default
 
     @property
     def affected(self) -> frozenset[GUID]:
@@ -103,8 +126,8 @@ class Plan:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing reaches a port: names and labels alone are nothing to roll out."""
-        return not self.changes and not self.flags
+        """Whether nothing reaches a port or a group: names and labels alone are nothing to roll out."""
+        return self.found.reaches_nothing
 
     @property
     def predictions(self) -> dict[GUID, Prediction]:
@@ -121,39 +144,47 @@ class Plan:
     def by_hand(self, managers: int) -> int:
         """How many manual actions a person would need for the same: none when the plan is empty.
 
-        Look up each affected port's GUID, edit one line for each change, copy the file to each of `managers` hosts,
+        Look up each GUID to be written, edit one line for each change, copy the file to each of `managers` hosts,
         signal the master once, and check each affected port's table.
         """
         if self.is_empty:
             return 0
-        return len(self.ports) + len(self.changes) + len(self.flags) + managers + 1 + len(self.ports)
+        lines = len(self.changes) + len(self.keywords) + len(self.flags) + len(self.mgids)
+        return len({change.guid for change in self.changes}) + lines + managers + 1 + len(self.ports)
 
     def raise_if_unsafe(self, confirmed_reason: str = "") -> None:
         """Raise UnsafePlan, with every cause, unless a person gave a reason.
 
         Unsafe is a plan that takes away over 30 % of all memberships (and more than 16), leaves a partition of more
-        than one server without members, changes who is full in Default or a manager host's own port, or gives a
-        P_Key in use to another owner.
+        than one server without members, changes Default or a manager host's own port, or gives a P_Key in use to
+        another owner.
         """
         if self.unsafe and not confirmed_reason.strip():
             raise UnsafePlan(" ".join([*self.unsafe, "If this is meant, give a reason and confirm."]))
 
 
-def diff(current: PartitionTable, wanted: PartitionTable, observed: ObservedFabric | None) -> Plan:
+def diff(
+    current: PartitionTable,
+    wanted: PartitionTable,
+    observed: ObservedFabric | None,
+    *,
+    history: Mapping[GUID, PortHistory] | None = None,
+) -> Plan:
     """The plan that turns `current` into `wanted`; `observed` is the fabric as it was last read, if it was.
 
-    The plan's digest covers what a person sees: the changes, and each affected port's table with its prediction. It
-    does not depend on the rest of the tables, so a plan stays the same when others' ports change.
+    `history` holds what each port's table is known to have held, for sharper predictions. Affected are the ports
+    whose keys differ: each that a change names, and when a keyword changes every port that was read. The plan's
+    digest covers what a person sees: the changes, and each affected port's table with its prediction. It does not
+    depend on the rest of the tables, so a plan stays the same when others' ports change.
     """
-    changes = tuple(_changes(current, wanted))
-    flags = tuple(_flags(current, wanted))
-    ports = tuple(_ports(changes, current, wanted, observed))
+    found = difference(current, wanted)
+    ports = tuple(_ports(found, current, wanted, observed, history or {}))
     return Plan(
-        changes=changes,
-        flags=flags,
+        found=found,
         ports=ports,
-        unsafe=tuple(_reasons_to_ask(changes, current, wanted)),
-        digest=_digest(changes, flags, ports),
+        effects=effects(found, current, wanted, observed),
+        unsafe=tuple(_reasons_to_ask(found, ports, current, wanted, observed)),
+        digest=_digest(found, ports),
     )
 
 
@@ -169,83 +200,66 @@ def unified_diff(before: bytes, after: bytes, name: str) -> str:
     return "\n".join(lines)
 
 
-def _by_key(table: PartitionTable) -> dict[PKey, Partition]:
-    """The partitions that OpenSM will see: those with members."""
-    return {partition.pkey: partition for partition in table.partitions if partition.members}
-
-
-def _changes(current: PartitionTable, wanted: PartitionTable) -> Iterator[Change]:
-    """Every change in order of P_Key and GUID, Default last."""
-    before, after = _by_key(current), _by_key(wanted)
-    for pkey in sorted(before.keys() | after.keys()):
-        old, new = before.get(pkey), after.get(pkey)
-        if old == new:
-            continue
-        was = {member.guid: member.membership for member in old.members} if old else {}
-        will = {member.guid: member.membership for member in new.members} if new else {}
-        for guid in sorted(was.keys() | will.keys()):
-            a, b = was.get(guid), will.get(guid)
-            if a != b:
-                # A key that changes owner is left in the old owner's partition and joined in the new one's.
-                place = new if new and b is not None else old
-                assert place is not None  # noqa: S101  one of the two names this port
-                kind = Added if a is None else Removed if b is None else Changed
-                yield kind(pkey, place.name, place.tenant, guid, a, b)
-    for guid in sorted(set(current.sm_ports) ^ set(wanted.sm_ports)):
-        joins = guid in wanted.sm_ports
-        full, limited = Membership.FULL, Membership.LIMITED
-        yield Changed(DEFAULT, "Default", None, guid, *((limited, full) if joins else (full, limited)))
-
-
-def _flags(current: PartitionTable, wanted: PartitionTable) -> Iterator[FlagChange]:
-    before, after = _by_key(current), _by_key(wanted)
-    for pkey in sorted(before.keys() | after.keys()):
-        old, new = before.get(pkey), after.get(pkey)
-        was, will = bool(old and old.ipoib), bool(new and new.ipoib)
-        place = new or old
-        if was != will and place:
-            yield FlagChange(pkey, place.name, place.tenant, "ipoib", will)
-
-
 def _ports(
-    changes: tuple[Change, ...], current: PartitionTable, wanted: PartitionTable, observed: ObservedFabric | None
+    found: Difference,
+    current: PartitionTable,
+    wanted: PartitionTable,
+    observed: ObservedFabric | None,
+    history: Mapping[GUID, PortHistory],
 ) -> Iterator[PortChange]:
-    """Each port that a change names, in order of GUID."""
-    touched: dict[GUID, list[Change]] = {}
-    for change in changes:
-        touched.setdefault(change.guid, []).append(change)
-    held = wanted.by_port()
-    sm_ports = frozenset(wanted.sm_ports)
-    for guid, its_changes in sorted(touched.items()):
-        reading = observed.ports.get(guid) if observed else None
+    """Each port whose keys differ, in order of GUID; one that was not read is taken for an HCA port."""
+    readings = observed.ports if observed else {}
+    masters = frozenset(sm.guid for sm in observed.masters) if observed else frozenset()
+    concerned = {change.guid for change in found.changes}
+    if found.keywords:
+        concerned |= readings.keys()
+    for guid in sorted(concerned):
+        reading = readings.get(guid)
+        node_type: NodeType = reading.node_type if reading else "CA"
+        was = current.keys_of(guid, node_type, is_self=guid in masters)
+        will = wanted.keys_of(guid, node_type, is_self=guid in masters)
+        if was == will:
+            continue
         before = reading.pkeys if reading and reading.is_read else None
         prediction = None
         if reading and before is not None:
-            is_full = guid in sm_ports or reading.node_type != "CA"
-            default = Membership.FULL if is_full else Membership.LIMITED
-            prediction = predict(before, reading.capacity, held.get(guid, {}), default)
+            beside = {pkey: membership for pkey, membership in will.items() if not pkey.is_default}
+            prediction = predict(before, reading.capacity, beside, will[DEFAULT], history=history.get(guid))
         yield PortChange(
             guid=guid,
             label=wanted.labels.get(guid) or current.labels.get(guid),
             before=before,
             prediction=prediction,
-            gains=tuple(entry(c.pkey, c.to_membership) for c in its_changes if c.to_membership),
-            losses=tuple(entry(c.pkey, c.from_membership) for c in its_changes if c.from_membership),
+            gains=_entries(will.items() - was.items()),
+            losses=_entries(was.items() - will.items()),
         )
 
 
-def _reasons_to_ask(changes: tuple[Change, ...], current: PartitionTable, wanted: PartitionTable) -> Iterator[str]:
+def _entries(keys: Iterable[tuple[PKey, Membership]]) -> tuple[int, ...]:
+    return tuple(entry(pkey, membership) for pkey, membership in sorted(keys))
+
+
+def _reasons_to_ask(
+    found: Difference,
+    ports: tuple[PortChange, ...],
+    current: PartitionTable,
+    wanted: PartitionTable,
+    observed: ObservedFabric | None,
+) -> Iterator[str]:
     """Why a person should look twice; the thresholds stand in `Plan.raise_if_unsafe`."""
-    before, after = _by_key(current), _by_key(wanted)
-    leaving = sum(isinstance(change, Removed) for change in changes)
-    total = sum(len(partition.members) for partition in before.values())
-    if leaving > LEAVING_FLOOR and leaving > LEAVING_SHARE * total:
-        yield f"{leaving} of {total} memberships end, more than {LEAVING_SHARE:.0%}."
+    before, after = there(current), there(wanted)
+    leaving = sum(len({n & 0x7FFF for n in port.losses} - {n & 0x7FFF for n in port.gains}) for port in ports)
+    if leaving > LEAVING_FLOOR:
+        total = _memberships(current, observed)
+        if leaving > LEAVING_SHARE * total:
+            yield f"{leaving} of {total} memberships end, more than {LEAVING_SHARE:.0%}."
     for pkey in sorted(before.keys() - after.keys()):
         partition = before[pkey]
         servers = {current.labels.get(member.guid, member.guid) for member in partition.members}
         if len(servers) > 1:
             yield f"Partition {partition.name} ({pkey}) loses all its {len(partition.members)} ports."
+        elif partition.keywords:
+            yield f"Partition {partition.name} ({pkey}) goes, and {_words(partition.keywords)} with it."
     for pkey in sorted(before.keys() & after.keys()):
         old, new = before[pkey], after[pkey]
         if old.tenant != new.tenant:
@@ -253,17 +267,52 @@ def _reasons_to_ask(changes: tuple[Change, ...], current: PartitionTable, wanted
                 f"P_Key {pkey} passes from {old.tenant or 'the provider'} to {new.tenant or 'the provider'} while "
                 "ports may still use it."
             )
+    if found.default is not None:
+        yield from _reasons_in_default(found.default, found)
     sm_ports = {*current.sm_ports, *wanted.sm_ports}
-    for guid in sorted({change.guid for change in changes if change.guid in sm_ports}):
+    for guid in sorted(sm_ports & ({port.guid for port in ports} | {change.guid for change in found.changes})):
         yield f"Port {guid} of a manager host changes."
 
 
-def _digest(changes: tuple[Change, ...], flags: tuple[FlagChange, ...], ports: tuple[PortChange, ...]) -> str:
-    """SHA-256 over one line for each change, flag and port."""
+def _reasons_in_default(change: DefaultChange, found: Difference) -> Iterator[str]:
+    before, after = change.before, change.after
+    if change.opens:
+        yield "Default opens: every port could reach every other."
+    elif change.closes:
+        yield "Default closes: servers reach one another only in partitions from then on."
+    elif (before.keywords, before.flags, before.mgids) != (after.keywords, after.flags, after.mgids):
+        yield "Default changes, which every port is in."
+    sm_ports = {*change.sm_ports_before, *change.sm_ports_after}
+    excepted = sum(c.pkey.is_default and c.guid not in sm_ports for c in found.changes)
+    if excepted:
+        yield f"{excepted} {'port becomes' if excepted == 1 else 'ports become'} something else in Default."
+
+
+def _memberships(table: PartitionTable, observed: ObservedFabric | None) -> int:
+    """How many memberships stand beside Default: those by GUID, and by keyword those of the ports that were read."""
+    total = sum(len(partition.members) for partition in table.partitions)
+    if observed is not None and any(partition.keywords for partition in table.partitions):
+        named = table.by_port()
+        keys = (len(table.keys_of(guid, port.node_type)) - 1 for guid, port in observed.ports.items())
+        total += sum(keys) - sum(len(named[guid]) for guid in named.keys() & observed.ports.keys())
+    return total
+
+
+def _words(keywords: Iterable[object]) -> str:
+    return ", ".join(map(str, keywords))
+
+
+def _digest(found: Difference, ports: tuple[PortChange, ...]) -> str:
+    """SHA-256 over one line for each change, keyword, flag, group and port."""
     digest = hashlib.sha256()
     for line in chain(
-        (f"{c.verb} {c.pkey} {c.partition} {c.tenant} {c.guid} {c.from_membership} {c.to_membership}" for c in changes),
-        (f"flag {f.pkey} {f.partition} {f.tenant} {f.flag} {f.on}" for f in flags),
+        (
+            f"{c.verb} {c.pkey} {c.partition} {c.tenant} {c.guid} {c.from_membership} {c.to_membership}"
+            for c in found.changes
+        ),
+        (f"word {w.pkey} {w.partition} {w.tenant} {w.keyword} {w.to_membership}" for w in found.keywords),
+        (f"flag {f.pkey} {f.partition} {f.tenant} {f.flag} {f.after}" for f in found.flags),
+        (f"mgid {m.pkey} {m.partition} {m.tenant} {m.after}" for m in found.mgids),
         (f"port {p.guid} {_slots(p.before)} {_expectation(p.prediction)}" for p in ports),
     ):
         digest.update(line.encode())

@@ -35,7 +35,7 @@ def port(name: GUID | int, pkeys=None, *, lid=None, leaf: LeafCopy | None = None
     its_guid = name if isinstance(name, GUID) else guid(name)
     reading = PortReading(
         guid=its_guid,
-        node_guid=GUID(f"0x{its_guid.number - 1:016x}"),
+        node_guid=GUID(f"0x{its_guid.number - 1 or 1:016x}"),
         system_guid=None,
         node_type="CA",
         number=1,

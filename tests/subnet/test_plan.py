@@ -110,12 +110,12 @@ def test_a_port_leaves_the_old_owners_partition_and_joins_the_new_ones():
 
 def test_a_flag_is_a_change_of_its_own():
     plan = diff(table(training(1)), table(training(1, flags=Flags(ipoib=True))), None)
-    assert plan.flags == (FlagChange(TRAINING, "training", "acme", "ipoib", True),)
+    assert plan.flags == (FlagChange(TRAINING, "training", "acme", "ipoib", False, True),)
     assert not plan.is_empty
     assert plan.affected == frozenset()
     assert plan.by_hand(2) == 4  # one line, two copies, one signal
     gone = diff(table(training(1, flags=Flags(ipoib=True))), table(), None)
-    assert gone.flags == (FlagChange(TRAINING, "training", "acme", "ipoib", False),)
+    assert gone.flags == (FlagChange(TRAINING, "training", "acme", "ipoib", True, False),)
 
 
 def test_hazards_name_their_port():

@@ -1,23 +1,19 @@
 """Properties that hold for every table, whatever it holds."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from subnet.errors import InvalidFile
-from subnet.guid import GUID
 from subnet.index import predict
-from subnet.partitions_conf import Header, parse_strict, render, table_digest
+from subnet.partitions_conf import parse_strict, render, table_digest
 from subnet.pkey import DEFAULT, FULL_BIT, PKey, entry
-from subnet.plan import Added, Changed, Removed, diff
+from subnet.plan import Added, Changed, Conflict, Removed, apply, between_tenants, diff, rebase
 from subnet.table import PartitionTable
+from tests.subnet.fabrics import SM1, SM2, fabric, port
 from tests.subnet.strategies import headers, memberships, pkeys, tables
-
-
-def held(table: PartitionTable) -> dict[tuple[PKey, GUID], str]:
-    """Every membership of a table, full membership in Default included."""
-    found = {(partition.pkey, member.guid): member.membership.value for partition, member in table.memberships()}
-    return found | {(DEFAULT, guid): "full" for guid in table.sm_ports}
 
 
 @given(tables(), headers)
@@ -25,29 +21,39 @@ def test_parsing_a_rendered_table_brings_it_back(table, header):
     parsed = parse_strict(render(table, header))
     assert parsed.header == header
     assert parsed.table.sm_ports == table.sm_ports
-    assert parsed.table.partitions == tuple(p for p in table.partitions if p.members)
-    members = {member.guid for _, member in table.memberships()}
+    assert parsed.table.partitions == tuple(p for p in table.partitions if not p.is_empty)
+    assert parsed.table.default == table.default
+    members = {member.guid for _, member in table.memberships()} | {m.guid for m in table.default.members}
     assert parsed.table.labels == {guid: label for guid, label in table.labels.items() if guid in members}
     assert table_digest(parsed.table) == table_digest(table)
 
 
-@given(tables(), st.randoms(use_true_random=False))
-def test_rendering_forgets_the_order_of_insertion(table, random):
+@given(tables(), headers, st.randoms(use_true_random=False))
+def test_rendering_forgets_the_order_of_insertion(table, header, random):
     def shuffled(items):
         return random.sample(list(items), len(items))
 
     partitions = [
-        type(partition)(
-            partition.pkey, partition.name, partition.tenant, tuple(shuffled(partition.members)), partition.flags
+        replace(
+            partition,
+            members=tuple(shuffled(partition.members)),
+            keywords=tuple(shuffled(partition.keywords)),
+            flags=replace(partition.flags, scope=tuple(shuffled(partition.flags.scope * 2))),
         )
         for partition in shuffled(table.partitions)
     ]
+    default = replace(
+        table.default,
+        members=tuple(shuffled(table.default.members)),
+        keywords=tuple(shuffled(table.default.keywords)),
+    )
     again = PartitionTable(
         sm_ports=tuple(shuffled(table.sm_ports)),
         partitions=tuple(partitions),
         labels=dict(shuffled(table.labels.items())),
+        default=default,
     )
-    assert render(again, Header("lab", 1)) == render(table, Header("lab", 1))
+    assert render(again, header) == render(table, header)
 
 
 @given(tables(), headers)
@@ -57,7 +63,7 @@ def test_lines_are_short_ascii_and_never_a_lone_semicolon(table, header):
     assert b"\r" not in data
     assert data.endswith(b"# end\n")
     for line in data.split(b"\n"):
-        assert len(line) < 200
+        assert len(line) < 400
         assert line.strip() != b";"
         assert b";;" not in line
         # A comment between members must not hold what OpenSM parses, should it ever stop to be a comment.
@@ -89,7 +95,7 @@ def test_a_spoilt_byte_is_refused_or_says_something_else_in_the_one_way(table, h
 def test_nothing_changes_between_a_table_and_itself(table):
     plan = diff(table, table, None)
     assert plan.is_empty
-    assert (plan.changes, plan.flags, plan.ports, plan.unsafe, plan.affected) == ((), (), (), (), frozenset())
+    assert (plan.changes, plan.flags, plan.ports, plan.effects, plan.unsafe) == ((), (), (), (), ())
     assert plan.by_hand(2) == 0
     plan.raise_if_unsafe()
 
@@ -97,25 +103,78 @@ def test_nothing_changes_between_a_table_and_itself(table):
 @given(tables(), tables())
 def test_the_changes_of_a_plan_turn_one_table_into_the_other(current, wanted):
     plan = diff(current, wanted, None)
-    now = held(current)
-    for change in plan.changes:
-        place = (change.pkey, change.guid)
-        before = change.from_membership and change.from_membership.value
-        if change.pkey == DEFAULT:
-            before = "full" if before == "full" else None
-        assert now.pop(place, None) == before
-        if change.to_membership and (change.pkey != DEFAULT or change.to_membership == "full"):
-            now[place] = change.to_membership.value
-        kinds = {Added: (False, True), Removed: (True, False), Changed: (True, True)}
-        assert kinds[type(change)] == (change.from_membership is not None, change.to_membership is not None)
-    assert now == held(wanted)
-    flags = {p.pkey for p in current.partitions if p.members and p.ipoib}
-    for flag in plan.flags:
-        flags ^= {flag.pkey}
-        assert (flag.pkey in flags) == flag.on
-    assert flags == {p.pkey for p in wanted.partitions if p.members and p.ipoib}
+    now = apply(plan.found, current)
+    assert now == PartitionTable(
+        wanted.sm_ports, tuple(p for p in wanted.partitions if not p.is_empty), default=wanted.default
+    )
+    assert table_digest(now) == table_digest(wanted)
     assert plan.is_empty == (table_digest(current) == table_digest(wanted))
-    assert plan.affected == {change.guid for change in plan.changes}
+    kinds = {Added: (False, True), Removed: (True, False), Changed: (True, True)}
+    for change in plan.changes:
+        assert kinds[type(change)] == (change.from_membership is not None, change.to_membership is not None)
+
+
+@given(tables(), tables(), st.data())
+def test_a_plan_affects_exactly_the_ports_whose_keys_differ(current, wanted, data):
+    named = sorted(current.by_port().keys() | wanted.by_port().keys() | {SM1, SM2})
+    types = {guid: data.draw(st.sampled_from(["CA", "CA", "SW", "RT"])) for guid in named}
+    seen = fabric(*(port(guid, node_type=types[guid]) for guid in named), managers=False)
+    plan = diff(current, wanted, seen)
+
+    def keys(table, guid):
+        return table.keys_of(guid, types.get(guid, "CA"), is_self=guid == SM1)
+
+    every = {*named, *(change.guid for change in plan.changes)}
+    assert plan.affected == {guid for guid in every if keys(current, guid) != keys(wanted, guid)}
+    for changed in plan.ports:
+        was, will = keys(current, changed.guid), keys(wanted, changed.guid)
+        entries = {entry(pkey, membership) for pkey, membership in was.items()}
+        assert entries - set(changed.losses) | set(changed.gains) == {entry(*key) for key in will.items()}
+
+
+@given(tables(), tables(), tables())
+def test_a_rebase_does_what_both_sides_did_or_says_why_not(base, newer, wanted):
+    merged = rebase(base, newer, wanted)
+    if isinstance(merged, Conflict):
+        assert merged.sentence
+        return
+    assert apply(diff(base, wanted, None).found, newer).partitions == merged.partitions
+    assert {(c.pkey, c.guid, c.to_membership) for c in diff(newer, merged, None).changes} <= {
+        (c.pkey, c.guid, c.to_membership) for c in diff(base, wanted, None).changes
+    }
+
+
+@given(tables(), tables())
+def test_a_rebase_on_nothing_is_the_other_side(base, wanted):
+    def facts(table):
+        return table.sm_ports, table.default, tuple(p for p in table.partitions if not p.is_empty)
+
+    assert facts(rebase(base, base, wanted)) == facts(wanted)
+    assert facts(rebase(base, wanted, base)) == facts(wanted)
+
+
+@given(tables(), tables())
+def test_the_two_tables_of_a_move_add_nothing_before_all_is_removed(current, wanted):
+    pair = between_tenants(current, wanted, lambda guid: None)
+    tenants_now = {
+        guid: {p.tenant for p, m in current.memberships() if m.guid == guid and p.tenant} for guid in current.by_port()
+    }
+    tenants_then = {
+        guid: {p.tenant for p, m in wanted.memberships() if m.guid == guid and p.tenant} for guid in wanted.by_port()
+    }
+    moving = {
+        guid for guid, tenants in tenants_then.items() if tenants_now.get(guid) and not tenants <= tenants_now[guid]
+    }
+    assert (pair is None) == (not moving)
+    if pair is None:
+        return
+    removing, adding = pair
+    assert adding == wanted
+    for guid in moving:
+        assert not any(p.tenant for p, m in removing.memberships() if m.guid == guid)
+    for change in diff(current, removing, None).changes:
+        assert change.guid not in moving or change.to_membership is None
+    assert between_tenants(removing, adding, lambda guid: None) is None
 
 
 entries = st.builds(entry, pkeys, memberships)
