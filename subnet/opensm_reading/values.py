@@ -92,7 +92,7 @@ class ReadPartition:
     pkey: PKey
     name: str
     auto_numbered: bool
-    statements: tuple[Statement, ...]
+    statements: Sequence[Statement]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,298 @@
+"""OpenSM's parser, line by line: `osm_prtn_config_parse_file` and `parse_part_conf` of osm_prtn_config.c.
+
+Most lines read nothing but themselves and are split with bytes methods. A line with a `;` that has nothing before it,
+or with an mgid, is walked through in the line buffer as OpenSM does (memory.py), because it may read what earlier
+lines left there.
+"""
+
+from subnet.opensm_reading import causes, notes, whole
+from subnet.opensm_reading.headers import Header, parse_header
+from subnet.opensm_reading.log import Log
+from subnet.opensm_reading.memory import LONGEST_READ, Memory, cut_segment, cut_tokens
+from subnet.opensm_reading.mgids import makes_group, multicast
+from subnet.opensm_reading.partitions import Partitions, PartitionState
+from subnet.opensm_reading.store import Store
+from subnet.opensm_reading.tokens import (
+    ALL,
+    AS_DEFMEMBER,
+    BAD,
+    BLANKS,
+    NOBODY,
+    NONE,
+    PORT,
+    Member,
+    name_and_value,
+    understand,
+)  # fmt: skip
+from subnet.opensm_reading.values import MgidLine, Rejection
+
+NO_DEFINITION = "no partition definition found"
+BAD_DEFINITION = "bad partition definition"
+BAD_GUID = "bad PortGUID"
+CRASH = "OpenSM crashes: mgid without a value"
+NOTHING = "no definition found"
+_KEPT_MEANINGS = 1 << 16
+
+
+class Rejected(Exception):
+    """OpenSM gives the file up, with this message; `column` and `token` say what it stumbled on."""
+
+    def __init__(self, message: str, column: int, token: bytes) -> None:
+        super().__init__(message)
+        self.message, self.column, self.token = message, column, token
+
+
+class Parser:
+    """One reading of one file. `run` fills `partitions`, `store` and `log` and says whether OpenSM takes the file."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.partitions = Partitions()
+        self.store = Store()
+        self.log = Log()
+        self.memory = Memory(data)
+        self.open: PartitionState | None = None
+        self.end_of_list = (0, 0)  # line and column behind the last text of the open statement
+        self._header: Header | None = None
+        self._flags_index = 0
+        self._meanings: dict[bytes, Member] = {}
+        self._headers: dict[bytes, tuple[Header, int]] = {}
+        self._taken = False
+        # Where the text being parsed stands: OpenSM's line number, the editor's, and the column of its first byte.
+        self._reads = 0
+        self._line = 1
+        self._before = 0
+        self._fixed_column = 0
+
+    def run(self) -> Rejection | None:
+        """Parse the whole file."""
+        data, size = self.data, len(self.data)
+        at = 0
+        while at < size:
+            newline = data.find(b"\n", at, at + LONGEST_READ)
+            stop = newline + 1 if newline >= 0 else min(at + LONGEST_READ, size)
+            self._reads += 1
+            text = data[at:stop]
+            try:
+                self._read_line(at, text)
+            except Rejected as rejected:
+                causes.tell(self, rejected, text)
+                return Rejection(self._reads, rejected.message)
+            if newline >= 0:
+                self._line += 1
+                self._before = 0
+            else:
+                self._before += stop - at
+                if stop < size:
+                    notes.long_line(self, text, stop)
+            at = stop
+        if not self._taken:
+            causes.tell_nothing(self)
+            return Rejection(None, NOTHING)
+        if self.open is not None:
+            notes.left_open(self)
+        whole.note(self)
+        return None
+
+    @property
+    def line(self) -> int:
+        """The editor's line that is being read."""
+        return self._line
+
+    def column(self, offset: int) -> int:
+        """The column of a byte of the line as it was read; left-overs have none and stand at the `;`."""
+        return self._fixed_column or self._before + offset + 1
+
+    def _read_line(self, start: int, text: bytes) -> None:
+        """What the parser does with one line as fgets reads it."""
+        length, was_open = len(text), self.open is not None
+        if b"\0" in text:
+            text = notes.cut_at_nul(self, text)
+        comment = text.find(b"#")
+        if comment >= 0:
+            text = text[:comment]
+        if b"mgid" in text:
+            self._walk(start, length, 0, was_open)
+            return
+        at = 0
+        while True:
+            rest = text[at:].lstrip(BLANKS) if at else text.lstrip(BLANKS)
+            if not rest:
+                break
+            at = len(text) - len(rest)
+            semicolon = text.find(b";", at)
+            if semicolon == at:
+                self._walk(start, length, at, was_open)
+                return
+            self._segment(text[at:semicolon] if semicolon >= 0 else rest, at)
+            if semicolon < 0:
+                self.end_of_list = (self._line, self.column(at + len(rest.rstrip())))
+                break
+            self.open = None
+            at = semicolon + 1
+        self.memory.note(start, length, was_open)
+
+    def _walk(self, start: int, length: int, upto: int, was_open: bool) -> None:
+        """Go through the line from byte `upto` in OpenSM's own buffer, and on wherever it reads."""
+        memory = self.memory.load(start, length, upto, was_open)
+        at = upto
+        try:
+            while True:
+                while memory[at] in BLANKS:
+                    at += 1
+                if at > length:
+                    # Behind the line's own NUL: what follows was left by earlier lines.
+                    self._fixed_column = self._fixed_column or self.column(length - 1)
+                    if at >= self.memory.written:
+                        notes.unwritten(self)
+                if memory[at] == 0:
+                    return
+                stop = memory.index(0, at)
+                semicolon = memory.find(b";", at, stop)
+                closes = semicolon >= 0
+                first = at
+                if closes:
+                    stop = semicolon
+                    memory[stop] = 0
+                    if stop == at:
+                        # parse_part_conf steps over the NUL that was the `;` and takes what follows.
+                        notes.lone_semicolon(self, at, is_open=self.open is not None)
+                        first = at + 1
+                        stop = memory.index(0, first)
+                was_open = self.open is not None
+                text = bytes(memory[first:stop])
+                mgid = self._segment(text, first)
+                cut_segment(memory, first, stop, was_open)
+                at = stop + 1
+                if mgid is not None:
+                    at = self._group(memory, first, text, mgid, closes=closes)
+                if not closes:
+                    self.end_of_list = (self._line, self.column(len(text)))
+                    return
+                self.open = None
+        finally:
+            self._fixed_column = 0
+
+    def _segment(self, text: bytes, at: int) -> int | None:
+        """`parse_part_conf` on one string; where its mgid token begins, or None without one.
+
+        `at` is its byte in the line. Raises Rejected.
+        """
+        offset = 0
+        if self.open is None:
+            head, colon, text = text.partition(b":")
+            if not colon:
+                raise Rejected(NO_DEFINITION, self.column(at), head)
+            self._open_statement(head, at)
+            offset = len(head) + 1
+        mgid = self._members(text, at + offset)
+        self._taken = True
+        return None if mgid is None else mgid + offset
+
+    def _open_statement(self, head: bytes, at: int) -> None:
+        known = self._headers.get(head)
+        if known is None:
+            header = parse_header(head)
+            if len(self._headers) >= _KEPT_MEANINGS:
+                self._headers.clear()
+            known = self._headers[head] = header, len(self.store.flags)
+            self.store.flags.append(header.flags)
+        header, flags_index = known
+        if header.is_bad:
+            raise Rejected(BAD_DEFINITION, self.column(at), head)
+        found = self.partitions.of_header(header, line=self._line)
+        if found is None:
+            raise Rejected(BAD_DEFINITION, self.column(at), head)
+        state, is_new = found
+        self.open, self._header, self._flags_index = state, header, flags_index
+        store = self.store
+        state.statements.append(len(store.of_first))
+        store.of_first.append(len(store.codes))
+        store.of_line.append(self._line)
+        store.of_flags.append(flags_index)
+        notes.of_header(self, state, header, head, at, is_new=is_new)
+        state.flags = header.flags
+
+    def _members(self, text: bytes, at: int) -> int | None:
+        """The members of a list; where an mgid token begins, which ends it."""
+        state, header, store = self.open, self._header, self.store
+        assert state is not None and header is not None  # noqa: S101, PT018  (opened above; for the type checker)
+        meanings, named = self._meanings, state.named
+        defmember, indx0, line = header.defmember, header.indx0, self._line
+        codes, guids, lines, columns = store.codes, store.guids, store.lines, store.columns
+        fixed, before = self._fixed_column, self._before + 1
+        offset = at
+        for token in text.split(b","):
+            meaning = meanings.get(token)
+            if meaning is None:
+                meaning = understand(token)
+                if len(meanings) >= _KEPT_MEANINGS:
+                    meanings.clear()
+                meanings[token] = meaning
+            kind, guid, membership, oddities = meaning
+            if kind == PORT:
+                if membership == AS_DEFMEMBER:
+                    membership = defmember
+                index = len(codes)
+                codes.append(membership)  # PORT is kind 0
+                guids.append(guid)
+                lines.append(line)
+                columns.append(fixed or before + offset + len(token) - len(token.lstrip(BLANKS)))
+                earlier = named.get(guid)
+                if earlier is not None and codes[earlier] & 3 != membership:
+                    notes.overridden(self, state, earlier, index)
+                named[guid] = index
+                state.since_all |= 1 << membership
+                if indx0:
+                    state.indx0_named[guid] = index
+            elif kind == BAD:
+                if token.strip(BLANKS).startswith(b"mgid") and name_and_value(token)[0] == b"mgid":
+                    return offset - at
+                raise Rejected(BAD_GUID, self.column(offset), token)
+            elif kind != NOBODY:
+                if membership == AS_DEFMEMBER:
+                    membership = defmember
+                index = len(codes)
+                codes.append(kind << 2 | membership)
+                guids.append(0)
+                lines.append(line)
+                columns.append(fixed or before + offset + len(token) - len(token.lstrip(BLANKS)))
+                if kind != NONE:
+                    if kind == ALL:
+                        if state.since_all & ~(1 << membership):
+                            notes.all_overrides(self, state, index)
+                        state.since_all = 0
+                    state.scopes[kind] = index
+                    if indx0:
+                        state.indx0_scopes[kind] = index
+            if oddities:
+                notes.of_member(self, token, offset, meaning)
+            offset += len(token) + 1
+        return None
+
+    def _group(self, memory: bytearray, first: int, text: bytes, mgid: int, *, closes: bool) -> int:
+        """`mgroup_create` for the mgid token at byte `mgid` of `text`; where OpenSM goes on in the buffer."""
+        state, header = self.open, self._header
+        assert state is not None and header is not None  # noqa: S101, PT018  (an mgid stands in an open statement)
+        comma = text.find(b",", mgid)
+        token = text[mgid:comma] if comma >= 0 else text[mgid:]
+        spelled = name_and_value(token)[1]
+        if spelled is None:
+            raise Rejected(CRASH, self.column(first + mgid), token)
+        beyond = first + mgid + len(token) + 1
+        address = multicast(spelled)
+        accepted = False
+        if address is not None:
+            end = memory.index(0, beyond)
+            flags = bytes(memory[beyond:end])
+            accepted = makes_group(address, key=state.key, header=header.group, flags=flags)
+            cut_tokens(memory, beyond, end, is_list=False)
+            reads_on = comma < 0
+            beyond = end + 1
+        else:
+            reads_on = False
+        shown = text[mgid:].strip(BLANKS).decode("utf-8", "backslashreplace")
+        statement = len(self.store.of_first) - 1
+        self.store.mgids.setdefault(statement, []).append(MgidLine(self._line, shown, accepted))
+        notes.of_mgid(self, first + mgid, text[mgid:], accepted=accepted, reads_on=reads_on and closes)
+        return beyond

@@ -1,0 +1,133 @@
+"""Specs and statements in columns, so that fifty megabytes of members fit in memory; read back as values.
+
+A `Spec` is made when somebody asks for it. The file's order is the order of the columns.
+"""
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from typing import Any, overload
+
+from subnet.opensm_reading.tokens import KINDS, MEMBERSHIPS, PORT
+from subnet.opensm_reading.values import Flags, MgidLine, Spec, Statement
+
+
+class Store:
+    """All specs and statements of one file.
+
+    A spec's code is kind * 4 + membership. A statement begins at a spec; it ends where the next one begins.
+    """
+
+    __slots__ = ("codes", "columns", "flags", "guids", "lines", "mgids", "of_first", "of_flags", "of_line", "widths")
+
+    def __init__(self) -> None:
+        self.guids = array("Q")
+        self.codes = bytearray()
+        self.lines = array("I")
+        self.columns = array("I")
+        self.of_first = array("I")
+        self.of_line = array("I")
+        self.of_flags = array("I")
+        self.flags: list[Flags] = []
+        self.mgids: dict[int, list[MgidLine]] = {}
+
+    def spec(self, index: int) -> Spec:
+        """The spec at `index` of the file."""
+        code = self.codes[index]
+        return Spec(
+            line=self.lines[index],
+            column=self.columns[index],
+            kind=KINDS[code >> 2],  # type: ignore[arg-type]  # the tuple holds exactly the kinds
+            guid=self.guids[index] if code >> 2 == PORT else None,
+            membership=MEMBERSHIPS[code & 3],  # type: ignore[arg-type]  # the tuple holds the three words
+        )
+
+    def statement_of(self, spec: int) -> int:
+        """The statement that the spec at `spec` stands in."""
+        return bisect_right(self.of_first, spec) - 1
+
+    def flags_of(self, statement: int) -> Flags:
+        """The flags of a statement's header."""
+        return self.flags[self.of_flags[statement]]
+
+    def span(self, statement: int) -> range:
+        """Which specs a statement holds."""
+        last = statement + 1 == len(self.of_first)
+        return range(self.of_first[statement], len(self.codes) if last else self.of_first[statement + 1])
+
+    def statement(self, index: int) -> Statement:
+        """The statement at `index` of the file."""
+        return Statement(
+            line=self.of_line[index],
+            flags=self.flags_of(index),
+            specs=Specs(self, self.span(index)),
+            mgids=tuple(self.mgids.get(index, ())),
+        )
+
+
+class _Column[Item](Sequence[Item]):
+    """A sequence whose items are made when asked for; equal to any sequence of equal items."""
+
+    __slots__ = ()
+
+    def _indexes(self) -> Sequence[int]:
+        raise NotImplementedError
+
+    def _item(self, index: int) -> Item:
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        return len(self._indexes())
+
+    @overload
+    def __getitem__(self, index: int) -> Item: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Item, ...]: ...
+    def __getitem__(self, index: int | slice) -> Item | tuple[Item, ...]:
+        if isinstance(index, slice):
+            return tuple(self._item(one) for one in self._indexes()[index])
+        return self._item(self._indexes()[index])
+
+    def __iter__(self) -> Iterator[Item]:
+        return (self._item(index) for index in self._indexes())
+
+    def __eq__(self, other: Any) -> bool:
+        if not isinstance(other, Sequence) or len(self) != len(other):
+            return False
+        return all(one == two for one, two in zip(self, other, strict=True))
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+
+class Specs(_Column[Spec]):
+    """The specs of one statement."""
+
+    __slots__ = ("_span", "_store")
+
+    def __init__(self, store: Store, span: range) -> None:
+        self._store, self._span = store, span
+
+    def _indexes(self) -> Sequence[int]:
+        return self._span
+
+    def _item(self, index: int) -> Spec:
+        return self._store.spec(index)
+
+
+class Statements(_Column[Statement]):
+    """The statements of one partition, in file order."""
+
+    __slots__ = ("_indices", "_store")
+
+    def __init__(self, store: Store, indices: "array[int]") -> None:
+        self._store, self._indices = store, indices
+
+    def _indexes(self) -> Sequence[int]:
+        return self._indices
+
+    def _item(self, index: int) -> Statement:
+        return self._store.statement(index)
