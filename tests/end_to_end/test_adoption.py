@@ -157,28 +157,30 @@ class TestItIsRefused:
         assert not Partition.objects.exists()
         return {obstacle.rule: obstacle for obstacle in explained.obstacles}
 
-    def test_when_the_standby_holds_another_file(self, desk):
-        standby = desk.site.managers[1]
-        standby.partitions_file.write_bytes(standby.partitions_file.read_bytes().replace(b"Ten=0x10", b"Ten=0x11"))
+    def test_while_the_files_or_the_managers_are_not_as_they_must_be(self, desk):
+        """One after the other on one fabric; none of them is reloaded, so each is mended by its file."""
+        master, standby = desk.site.managers
+        good = master.partitions_file.read_bytes()
+        other = good.replace(b"Ten=0x10", b"Ten=0x11")
+
+        standby.partitions_file.write_bytes(other)
         obstacle = self.obstacles(desk)["files-differ"]
         assert standby.name in obstacle.sentence
         assert "the tables of 2 ports" in obstacle.sentence
         assert f"copy it to {standby.name}" in obstacle.mend
 
-    def test_when_the_file_is_one_that_opensm_rejects(self, desk):
-        for manager in desk.site.managers:
-            breaking.replace_file(desk.site, manager.name, "crlf")
-        assert "rejected" in self.obstacles(desk)
-
-    def test_when_the_file_was_changed_and_not_read_yet(self, desk):
-        for manager in desk.site.managers:
-            manager.partitions_file.write_bytes(manager.partitions_file.read_bytes().replace(b"Ten=0x10", b"Ten=0x11"))
+        master.partitions_file.write_bytes(other)
         assert "Reload the master" in self.obstacles(desk)["drift"].mend
 
-    def test_when_a_strange_subnet_manager_runs(self, desk):
+        for manager in desk.site.managers:
+            manager.partitions_file.write_bytes(good)
+            breaking.replace_file(desk.site, manager.name, "crlf")
+        assert "LF line ends" in self.obstacles(desk)["rejected"].mend
+
+        for manager in desk.site.managers:
+            manager.partitions_file.write_bytes(good)
         rogue = breaking.start_rogue(desk.site)
-        found = self.obstacles(desk)
-        assert rogue in found["unregistered-sm"].sentence
+        assert rogue in self.obstacles(desk)["unregistered-sm"].sentence
 
     def test_when_somebody_edits_a_file_after_the_look(self, desk):
         explained = adoption.explain_look(observation=desk.observe())
