@@ -139,9 +139,7 @@ def adopt(
     _require_fresh(observation)
     adoption = explain_look(observation=observation, owners=owners)
     if adoption.digest != digest:
-        raise StalePlan(
-            "Since you looked, rows have changed what would be adopted. Look at it again; nothing was done."
-        )
+        raise StalePlan("What would be adopted has changed since you looked at it. Look again; nothing was done.")
     if adoption.obstacles:
         raise AdoptionRefused(" ".join(f"{obstacle.sentence} {obstacle.mend}" for obstacle in adoption.obstacles))
     table, who = adoption.table, as_actor(actor)
