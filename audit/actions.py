@@ -65,6 +65,7 @@ class Action(StrEnum):
     PARTITION_ADOPT = "partitions:partition:adopt", "took over partition"
     PARTITION_RENAME = "partitions:partition:rename", "renamed partition"
     PARTITION_RETIRE = "partitions:partition:retire", "retired partition"
+    PARTITION_EMPTY = "partitions:partition:empty", "staged that everybody leaves partition"
     DEFAULT_STAGE = "partitions:default:stage", "staged a change of Default on subnet"
     DEFAULT_DISCARD = "partitions:default:discard", "discarded a staged change of Default on subnet"
     MEMBER_STAGE = "partitions:member:stage", "staged a change of"

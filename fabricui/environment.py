@@ -52,3 +52,22 @@ def choice(name: str, default: str, allowed: tuple[str, ...]) -> str:
 def words(name: str, default: str) -> list[str]:
     """The variable as a list, separated by commas."""
     return [word.strip() for word in os.environ.get(name, default).split(",") if word.strip()]
+
+
+def spans(name: str, default: str, *, least: int, most: int) -> tuple[tuple[int, int], ...]:
+    """The variable as ranges of numbers, `0x0100-0x7dff,0x0010`, first and last of each; all within least to most."""
+    found = []
+    for word in words(name, default):
+        first, _, last = (part.strip() for part in word.partition("-"))
+        try:
+            span = (int(first, 0), int(last or first, 0))
+        except ValueError:
+            span = (most, least)
+        if not least <= span[0] <= span[1] <= most:
+            raise BadEnvironment(
+                f"{name}: {word} is no range within {least:#06x} to {most:#06x}. Write it as {default}."
+            )
+        found.append(span)
+    if not found:
+        raise BadEnvironment(f"{name} is empty. Write ranges as {default}.")
+    return tuple(found)

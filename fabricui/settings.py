@@ -171,6 +171,11 @@ READ_SMPS_PER_S = environment.number("FABRICUI_READ_SMPS_PER_S", 0)  # 0: unpace
 PROOF_DEADLINE_S = environment.number("FABRICUI_PROOF_DEADLINE_S", 60, least=5)
 OBSERVATION_FRESH_S = environment.number("FABRICUI_OBSERVATION_FRESH_S", 300, least=10)
 
+# --- partitions ---------------------------------------------------------------------------------------------
+# Low keys are what hand-written files use, and 0x7fff is Default: new ones are drawn from in between.
+PKEY_POOL = environment.spans("FABRICUI_PKEY_POOL", "0x0100-0x7dff", least=0x0001, most=0x7FFE)
+PKEY_COOL_DOWN_DAYS = environment.number("FABRICUI_PKEY_COOL_DOWN_DAYS", 30)
+
 # --- registration -------------------------------------------------------------------------------------------
 MANAGEMENT_NETWORKS = environment.words("FABRICUI_MANAGEMENT_NETWORKS", "127.0.0.0/8,::1/128")
 REGISTRATION_TRUST = environment.choice("FABRICUI_REGISTRATION_TRUST", "person", ("person", "enrolled"))

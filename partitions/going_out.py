@@ -1,64 +1,60 @@
 """Roll out a selection: draw the plan once more, make sure it is the one that was looked at, and hand it to deploy."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
 from deploy import operations as deploy
+from deploy.errors import NothingToDo
 from deploy.models import Observation, Rollout
+from deploy.queries import latest_observation, tables_were_true_since
 from inventory.models import Server, Subnet
 from partitions import mirror
 from partitions.doer import Doer, as_actor, as_person
 from partitions.errors import MoveRefused, StalePlan
-from partitions.models import StagedChange, StagedChangeQuerySet
+from partitions.models import StagedChangeQuerySet
 from partitions.plans import DrawnPlan, draw_up_plan
-from partitions.refusals import moment, way
 from partitions.selection import Selection
+from partitions.staleness import is_fresh, newer_revisions, require_fresh, what_changed
 from people.models import User
 
 
 @transaction.atomic
 def roll_out(
-    *, subnet: Subnet, selection: Selection, actor: Doer, plan_digest: str, observation: Observation, reason: str = ""
+    *,
+    subnet: Subnet,
+    selection: Selection,
+    actor: Doer,
+    plan_digest: str,
+    observation: Observation,
+    reason: str = "",
+    looked_at: datetime | None = None,
 ) -> Rollout:
     """Propose the selection as the next revision and start its rollout, if the plan is still the one looked at.
 
-    `plan_digest` and `observation` are those of the plan page. Raises StalePlan, MoveRefused, UnsafePlan (a big plan
-    without a reason), and what `deploy.operations` raises; then nothing has happened.
+    `plan_digest` and `observation` are those of the plan page, drawn at `looked_at`. A plan whose ports no newer
+    revision touches is rebased on it. Raises StalePlan, MoveRefused, UnsafePlan (a big plan without a reason),
+    NothingToDo, and what `deploy.operations` raises; then nothing has happened.
     """
     person = as_person(actor)
-    _require_fresh(observation, subnet, timezone.now())
+    now = timezone.now()
+    require_fresh(observation, subnet, now)
     mirror.catch_up(subnet)
     _hold(selection.of(subnet=subnet, user=person))
     drawn = draw_up_plan(subnet=subnet, selection=selection, user=person, observation=observation)
     if drawn.digest != plan_digest:
-        raise StalePlan(_what_changed(drawn, plan_digest))
-    _refuse_halves(drawn, person)
+        rebased = _rebase(drawn, person, plan_digest, now)
+        if rebased is None or rebased.observation is None:
+            raise StalePlan(what_changed(drawn, plan_digest, looked_at))
+        drawn, observation = rebased, rebased.observation
     for violation in drawn.refusals:
         raise MoveRefused(violation.sentence, rule=violation.rule)
+    _refuse_idle(drawn)
     drawn.plan.raise_if_unsafe(reason)
     who = as_actor(actor)
     revision = deploy.propose(subnet=subnet, table=drawn.table, parent=drawn.parent, actor=who, reason=reason)
     return deploy.start(revision=revision, observation=observation, actor=who, reason=reason)
-
-
-def _require_fresh(observation: Observation, subnet: Subnet, now: datetime) -> None:
-    """The plan's index prediction and the *before* tables are only as good as the look they come from."""
-    if observation.subnet_id != subnet.pk:
-        raise StalePlan(
-            f"The look at the fabric that this plan rests on is not of subnet {subnet}. Open the plan again."
-        )
-    if observation.state != Observation.State.DONE or observation.read_at is None:
-        why = f": {observation.failure}" if observation.failure else "."
-        raise StalePlan(f"The look at the fabric that this plan rests on has not been finished{why} Look again.")
-    oldest = now - timedelta(seconds=settings.OBSERVATION_FRESH_S)
-    if observation.read_at < oldest:
-        raise StalePlan(
-            f"The look at the fabric that this plan rests on is from {moment(observation.read_at)}, more than "
-            f"{settings.OBSERVATION_FRESH_S} seconds ago. Open the plan again to look once more."
-        )
 
 
 def _hold(staged: StagedChangeQuerySet) -> None:
@@ -68,37 +64,34 @@ def _hold(staged: StagedChangeQuerySet) -> None:
     list(staged.select_for_update(of=("self",)).order_by("pk").values_list("pk", flat=True))
 
 
-def _what_changed(drawn: DrawnPlan, looked_at: str) -> str:
-    """Say since when and by whom the plan is another one than the person looked at."""
-    differs = drawn.differs_in(looked_at)
-    told: list[str] = []
-    if "parent" in differs:
-        told.append(f"{drawn.parent} by {drawn.parent.author_name} has become current")
-    if "changes" in differs:
-        if drawn.changes:
-            newest = max(drawn.changes, key=lambda change: change.at)
-            told.append(
-                f"the staged changes are others: now {len(drawn.changes)} of {len(drawn.servers)} servers, the newest "
-                f"by {newest.by} at {moment(newest.at)}"
-            )
-        else:
-            told.append("none of the staged changes is left")
-    if "observation" in differs:
-        told.append("it rests on another look at the fabric")
-    if not told:
-        told.append("the partitions or the manager hosts have changed")
-    return f"Since you looked at this plan, {'; '.join(told)}. Nothing was rolled out. Look at the new plan."
+def _rebase(drawn: DrawnPlan, person: User, looked_at: str, now: datetime) -> DrawnPlan | None:
+    """The same plan on the current revision, if it is the same: same changes, same ports, same tables of theirs.
+
+    Then only other ports have changed since, and what the person looked at is what goes out. It stands on the
+    latest look, because the one looked at is older than the newer revision's proof.
+    """
+    if not newer_revisions(drawn, looked_at):
+        return None
+    latest, since = latest_observation(drawn.subnet), tables_were_true_since(drawn.subnet)
+    if latest is None or latest.read_at is None or not is_fresh(latest, now):
+        return None
+    if since is not None and latest.read_at < since:
+        return None
+    again = draw_up_plan(subnet=drawn.subnet, selection=drawn.selection, user=person, observation=latest)
+    return None if again.differs_in(looked_at) & {"changes", "ports"} else again
 
 
-def _refuse_halves(drawn: DrawnPlan, person: User) -> None:
-    """A port goes out with all that is staged on it or not at all: half a move would leave it nowhere."""
-    taken = drawn.selection.of(subnet=drawn.subnet, user=person)
-    left = StagedChange.objects.filter(port__in=taken.values("port")).exclude(pk__in=taken.values("pk"))
-    change = left.whole().order_by("-at").first()
-    if change is not None:
-        server = change.port.hca.server if change.port.hca is not None else change.port
+def _refuse_idle(drawn: DrawnPlan) -> None:
+    """Names alone are nothing to roll out, and what waits for a server to be clean goes out when it is."""
+    if not drawn.is_idle:
+        return
+    if drawn.waiting:
+        first = drawn.waiting[0]
+        more = len({waiting.server.pk for waiting in drawn.waiting}) - 1
         raise MoveRefused(
-            f"{change.by} has also staged {server} {way([change])} at {moment(change.at)}, and that is not in this "
-            f"selection. Roll out all changes, or wait until {change.by} has rolled out or discarded it.",
-            rule="not_selected",
+            f"{first.server}{f' and {more} more' if more else ''} must be marked clean before "
+            f"{first.change.partition.name} of {first.change.partition.tenant} may take it: it was in a partition of "
+            "another tenant.",
+            rule="waits_for_clean",
         )
+    raise NothingToDo(f"{str(drawn.parent).capitalize()} already says exactly this: there is nothing to roll out.")

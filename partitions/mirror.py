@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from django.db import transaction
-from django.db.models import F, OuterRef, Q, Subquery
+from django.db.models import Exists, F, OuterRef, Q, Subquery
 from django.utils import timezone
 
 from audit.actions import Action
@@ -23,6 +23,7 @@ from inventory.models import Port, Subnet
 from partitions.desired import default_of
 from partitions.errors import MirrorBroken
 from partitions.models import (
+    Cleaning,
     DefaultRule,
     Membership,
     MembershipKind,
@@ -31,10 +32,10 @@ from partitions.models import (
     StagedChange,
     StagedDefault,
 )
+from people.models import Tenant
 from subnet.default import keywords_to_json
 from subnet.errors import SubnetError
 from subnet.guid import GUID
-from subnet.pkey import PKey
 from subnet.table import PartitionTable
 
 BATCH = 500  # rows a statement: SQLite takes 32,766 variables, older ones 999
@@ -215,21 +216,23 @@ def _remember_attempts(subnet: Subnet) -> None:
 
     A rollout that ended RESTORED or STUCK has placed its revision, which never becomes current. Without this a port
     could go from the one tenant's key to another's in a single sweep. Staging and rolling out begin with a catch-up,
-    so every attempt on the current revision is noted before another one can become current.
+    so every attempt on the current revision is noted before another one can become current. What a person has
+    cleaned since an attempt is clean of it.
     """
     ended = Rollout.objects.filter(
         subnet=subnet,
         parent__in=Fence.objects.filter(subnet=subnet).values("current"),
         state__in=(Rollout.State.RESTORED, Rollout.State.STUCK),
     )
-    for table in Revision.objects.filter(pk__in=ended.values("revision")).values_list("table", flat=True):
-        owned = Partition.objects.filter(subnet=subnet, tenant__isnull=False).values_list("pkey", "tenant")
-        tenants = {str(PKey(pkey)): tenant for pkey, tenant in owned}
+    attempts = list(ended.values_list("revision__table", "finished_at"))
+    tenants = dict(Tenant.objects.values_list("slug", "pk")) if attempts else {}
+    for table, finished_at in attempts:
+        cleaned = Exists(Cleaning.objects.filter(port=OuterRef("pk"), at__gte=finished_at))
         for partition in table["partitions"]:
-            if partition["pkey"] in tenants:
+            if partition["tenant"] in tenants:
                 for batch in batches([guid for guid, _ in partition["members"]]):
-                    ports = Port.objects.filter(subnet=subnet, guid__in=batch, former_tenant=None)
-                    ports.update(former_tenant=tenants[partition["pkey"]])
+                    ports = Port.objects.filter(~cleaned, subnet=subnet, guid__in=batch, former_tenant=None)
+                    ports.update(former_tenant=tenants[partition["tenant"]])
 
 
 def batches[Key](ids: list[Key]) -> Iterable[list[Key]]:

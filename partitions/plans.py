@@ -16,10 +16,11 @@ from django.db.models import Max
 from deploy.models import Observation, Revision
 from deploy.queries import current_revision, latest_observation, observed_fabric
 from inventory.models import ManagerHost, Server, Subnet
-from partitions import refusals
+from partitions import handover, mirror, refusals
 from partitions.desired import wanted_table
 from partitions.errors import NoRevision
-from partitions.models import StagedChange
+from partitions.handover import Waiting
+from partitions.models import StagedChange, StagedDefault
 from partitions.selection import Selection
 from people.models import User
 from subnet import partitions_conf, policy
@@ -29,7 +30,7 @@ from subnet.plan import Plan, diff, unified_diff
 from subnet.policy import Limits, Violation
 from subnet.table import PartitionTable
 
-QUARTER = 16  # hex digits of each part of a plan's digest
+PART = 16  # hex digits of each part of a plan's digest
 ASSUMED_CAPACITY = 32  # P_Keys a port is sure to hold when nobody has read how many (ground truth: OpenSM, 5)
 
 
@@ -49,7 +50,9 @@ class DrawnPlan:
 
     subnet: Subnet
     selection: Selection
-    changes: tuple[StagedChange, ...]
+    changes: tuple[StagedChange, ...]  # those that go into the revision
+    waiting: tuple[Waiting, ...]  # selected too, and left for a later one: second halves of moves between tenants
+    default: StagedDefault | None
     parent: Revision
     observation: Observation | None
     current: PartitionTable
@@ -66,31 +69,45 @@ class DrawnPlan:
         return self.plan.is_empty
 
     @property
+    def is_idle(self) -> bool:
+        """Whether nothing that people staged would go out with it."""
+        return self.is_empty and not self.changes and self.default is None
+
+    @property
     def refusals(self) -> tuple[Violation, ...]:
         """The violations that stop it."""
         return tuple(violation for violation in self.violations if violation.severity == "refuse")
 
     @cached_property
     def digest(self) -> str:
-        """64 hex digits that name what the person looks at: four quarters, so that a stale one says what changed."""
-        return "".join(self._quarters().values())
+        """Hex digits that name what the person looks at: one part a question, so that a stale one says what changed."""
+        return "".join(self._parts().values())
 
     def differs_in(self, digest: str) -> frozenset[str]:
-        """In which of parent, changes, table and observation another plan with this digest differs from this one."""
-        quarters = self._quarters()
-        names = list(quarters)
-        return frozenset(
-            name for at, name in enumerate(names) if digest[at * QUARTER : (at + 1) * QUARTER] != quarters[name]
-        )
+        """In which of parent, changes, table, observation and ports a plan with this digest differs from this one.
 
-    def _quarters(self) -> dict[str, str]:
-        looked_at = {
-            "parent": self.parent.digest,
-            "changes": sorted((change.pk, change.kind_from or "", change.kind_to or "") for change in self.changes),
-            "table": partitions_conf.table_digest(self.table),
-            "observation": None if self.observation is None else self.observation.public_id,
+        *ports* is what reaches them: each change, and each affected port's table with its prediction.
+        """
+        parts = self._parts()
+        return frozenset(name for at, name in enumerate(parts) if digest[at * PART : (at + 1) * PART] != parts[name])
+
+    def stands_on(self, digest: str, revision: Revision) -> bool:
+        """Whether the plan with this digest was drawn on `revision`."""
+        at = list(self._parts()).index("parent") * PART
+        return digest[at : at + PART] == _part(revision.digest)
+
+    def _parts(self) -> dict[str, str]:
+        selected = (*self.changes, *(waiting.change for waiting in self.waiting))
+        changes = sorted((change.pk, change.kind_from or "", change.kind_to or "") for change in selected)
+        going = sorted(change.pk for change in self.changes)
+        default = None if self.default is None else (self.default.pk, self.default.at.isoformat())
+        return {
+            "parent": _part(self.parent.digest),
+            "changes": _part([changes, going, default]),
+            "table": _part(partitions_conf.table_digest(self.table)),
+            "observation": _part(None if self.observation is None else self.observation.public_id),
+            "ports": _part(self.plan.digest),
         }
-        return {name: _sha256(value)[:QUARTER] for name, value in looked_at.items()}
 
     @cached_property
     def servers(self) -> tuple[Server, ...]:
@@ -101,7 +118,8 @@ class DrawnPlan:
     @cached_property
     def people(self) -> tuple[str, ...]:
         """Whose changes these are."""
-        return tuple(sorted({str(change.by) for change in self.changes}))
+        people = {str(change.by) for change in self.changes}
+        return tuple(sorted(people if self.default is None else people | {str(self.default.by)}))
 
     @property
     def by_hand(self) -> int:
@@ -117,16 +135,25 @@ class DrawnPlan:
     def sentence(self) -> str:
         """The plan in one sentence for somebody who knows no P_Keys."""
         if self.is_empty:
-            return "Nothing would change on the fabric."
+            nothing = "Nothing would change on the fabric."
+            return f"{nothing} {self._waits}" if self.waiting and not self.changes else nothing
         ports = len(self.plan.affected)
         change = "port changes its P_Keys" if ports == 1 else "ports change their P_Keys"
         many = len(self.servers)
+        if not many and self.default is not None:
+            return f"No server moves, and Default becomes another: {ports} {change}."
         if not many:
             return f"No server moves, but the manager hosts have changed: {ports} {change}."
         ways = _ways(self.changes)
         who = f"{self.servers[0]} moves" if many == 1 else f"{many} servers move"
         way = ways[0] if len(ways) == 1 else f"between {len({row.partition_id for row in self.changes})} partitions"
         return f"{who} {way}: {ports} {change}, and every other port keeps what it has."
+
+    @property
+    def _waits(self) -> str:
+        servers = sorted({waiting.server.hostname for waiting in self.waiting})
+        who = f"{servers[0]} waits" if len(servers) == 1 else f"{len(servers)} servers wait"
+        return f"{who} to be marked clean before joining another tenant."
 
 
 def draw_up_plan(
@@ -145,25 +172,31 @@ def draw_up_plan(
     if looked is not None and looked.state != Observation.State.DONE:
         looked = None
     fabric = None if looked is None else observed_fabric(looked)
-    changes = tuple(selection.of(subnet=subnet, user=user).whole().order_by("pk"))
+    selected = tuple(selection.of(subnet=subnet, user=user).whole().order_by("pk"))
     current = parent.partition_table()
-    table = wanted_table(subnet=subnet, current=current, changes=changes)
+    changes, waiting = handover.split(selected, current)
+    default = selection.default(subnet=subnet, user=user)
+    table = wanted_table(subnet=subnet, current=current, changes=changes, default=default)
+    plan = diff(current, table, fabric)
     number = (Revision.objects.filter(subnet=subnet).aggregate(newest=Max("number"))["newest"] or 0) + 1
     header = partitions_conf.Header(subnet=subnet.name, revision=number, parent=parent.digest)
     return DrawnPlan(
         subnet=subnet,
         selection=selection,
         changes=changes,
+        waiting=waiting,
+        default=default,
         parent=parent,
         observation=looked,
         current=current,
         table=table,
         number=number,
         data=partitions_conf.render(table, header),
-        plan=diff(current, table, fabric),
+        plan=plan,
         violations=(
             *policy.check(table, limits(fabric, table), sm_ports_registered=table.sm_ports),
-            *_between_tenants(changes),
+            *handover.overtaking(plan, current),
+            *_left_behind(selected, changes, current),
         ),
         managers=tuple(ManagerHost.objects.filter(subnet=subnet).order_by("name").values_list("name", flat=True)),
     )
@@ -178,22 +211,38 @@ def limits(fabric: ObservedFabric | None, table: PartitionTable) -> Limits:
     return Limits(capacity=capacity)
 
 
-def _between_tenants(changes: Iterable[StagedChange]) -> Iterable[Violation]:
-    """Say again at the end what staging refused at the beginning: rows may have changed in between."""
-    for change in changes:
-        tenant, former = change.partition.tenant, change.port.former_tenant
-        if change.kind_to is not None and tenant is not None and former is not None and tenant != former:
-            yield Violation(
-                rule="between_tenants",
-                severity="refuse",
-                where=str(change.port.guid),
-                sentence=f"Port {change.port} was last in a partition of {former}, so {tenant} may not take it: moves "
-                "between tenants need break-before-make, which this version does not have. Discard this change.",
-            )
+def _left_behind(
+    selected: Iterable[StagedChange], going: Iterable[StagedChange], current: PartitionTable
+) -> Iterable[Violation]:
+    """A port goes out with all that is staged on it or not at all: half a move would leave it nowhere.
+
+    Only what waits for its server to be clean is left by rights. One query, two when something was left.
+    """
+    ports = {change.port_id for change in going}
+    taken = {change.pk for change in selected}
+    rows: list[StagedChange] = []
+    for batch in mirror.batches(sorted(ports)):
+        ids = set(StagedChange.objects.filter(port__in=batch).values_list("pk", flat=True)) - taken
+        rows += StagedChange.objects.filter(pk__in=ids).whole().order_by("-at") if ids else ()
+    left, _ = handover.split(rows, current) if rows else ((), ())
+    told: set[str] = set()
+    for change in left:
+        server = change.port if change.port.hca is None else change.port.hca.server
+        if str(server) in told:
+            continue
+        told.add(str(server))
+        yield Violation(
+            rule="not_selected",
+            severity="refuse",
+            where=str(change.port.guid),
+            sentence=f"{change.by} has also staged {server} {refusals.way([change])} at "
+            f"{refusals.moment(change.at)}, and that is not in this selection. Roll out all changes, or wait until "
+            f"{change.by} has rolled out or discarded it.",
+        )
 
 
-def _sha256(value: object) -> str:
-    return hashlib.sha256(json.dumps(value).encode()).hexdigest()
+def _part(value: object) -> str:
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()[:PART]
 
 
 def _files(drawn: DrawnPlan) -> Iterable[FileChange]:

@@ -1,18 +1,18 @@
 """The rules of a move, one function each. Each returns quietly or raises MoveRefused with a sentence."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 
 from audit.actions import Action
 from audit.models import Event
 from deploy.models import Revision
 from deploy.queries import current_revision, running_rollout
-from inventory.models import ManagerHost, PortConflict, Server
+from inventory.models import ManagerHost, PortConflict, Server, Subnet
 from partitions.errors import MoveRefused
 from partitions.models import MembershipKind, Partition, StagedChange
 from partitions.standing import Standing, in_words
-from people.models import Tenant, User
-from subnet.guid import GUID
+from people.models import User
+from subnet.pkey import Membership
 
 
 def refuse_target(server: Server, target: Partition | None, source: Partition | None) -> None:
@@ -106,18 +106,17 @@ def refuse_lost_source(standing: Standing, source: Partition | None) -> None:
     )
 
 
-def refuse_rolling_out(servers: Collection[Server], guids: Collection[GUID]) -> None:
-    """What a running rollout is making true cannot be changed under its hands. All of one subnet."""
-    if not servers:
+def refuse_rolling_out(subnet: Subnet, places: Mapping[str, str]) -> None:
+    """What a running rollout is making true cannot be changed under its hands. `places`: port GUID to server."""
+    if not places:
         return
-    subnet = next(iter(servers)).subnet
     rollout = running_rollout(subnet)
     if rollout is None or rollout.revision == current_revision(subnet):
         return  # nothing runs, or all that is owed is another copy of the file
-    named = set(guids)
-    touched = sorted({guid for _, guid, _ in _held(rollout.parent, named) ^ _held(rollout.revision, named)})
+    named = set(places)
+    touched = sorted({guid for _, guid, _ in held(rollout.parent, named) ^ held(rollout.revision, named)})
     if touched:
-        names = ", ".join(sorted(server.hostname for server in servers)[:3])
+        names = ", ".join(sorted({places[guid] for guid in touched})[:3])
         raise MoveRefused(
             f"A rollout that {rollout.started_by_name} started at {moment(rollout.requested_at)} is changing port "
             f"{touched[0]} ({names}). Wait until it has ended, then try again.",
@@ -125,24 +124,21 @@ def refuse_rolling_out(servers: Collection[Server], guids: Collection[GUID]) -> 
         )
 
 
-def refuse_between_tenants(standing: Standing, target: Partition, after: Collection[Partition]) -> None:
-    """A server stays with one tenant, until a move can first take it away, prove that, and clean it.
+def refuse_two_tenants(standing: Standing, target: Partition, after: Collection[Partition]) -> None:
+    """A server is wanted in one tenant's partitions at a time; a move to another leaves all of the former's.
 
-    `after` is every partition the board will show it in, `target` included.
+    `after` is every partition the board will show it in, `target` included. Where it *was* is no reason: then its
+    joining waits, see `partitions/handover.py`.
     """
-    server = standing.server
     if target.tenant is None:
         return
-    tenants = standing.tenants_now() | {partition.tenant for partition in after if partition.tenant is not None}
-    others = sorted(tenants - {target.tenant}, key=str)
-    if not others:
-        return
-    raise MoveRefused(
-        f"{server} {_history(standing, others)}, so {target.tenant} may not take it: moves between tenants need "
-        "break-before-make, which this version does not have. "
-        f"Keep {server} with {others[0]}, or give {target.tenant} a server that no other tenant has had.",
-        rule="between_tenants",
-    )
+    others = sorted((p for p in after if p.tenant not in (None, target.tenant)), key=lambda p: p.name.lower())
+    if others:
+        raise MoveRefused(
+            f"{standing.server} would be in {others[0].name}, a partition of {others[0].tenant}, and in {target.name} "
+            f"of {target.tenant}. A server is with one tenant at a time: move it out of {in_words(others)} as well.",
+            rule="two_tenants",
+        )
 
 
 def refuse_full_in_shared(standing: Standing, target: Partition, after: Collection[Partition]) -> None:
@@ -158,6 +154,17 @@ def refuse_full_in_shared(standing: Standing, target: Partition, after: Collecti
                 "member there first.",
                 rule="full_in_shared",
             )
+
+
+def refuse_limited_only(standing: Standing, partition: Partition, asked: Membership) -> None:
+    """What `stage_membership` asks for must be possible: a tenant's port is never a full member of the provider's."""
+    belongs_to_tenant = bool(standing.tenants_now()) or any(p.tenant is not None for p in standing.partitions_wanted())
+    if partition.tenant is None and belongs_to_tenant and asked == Membership.FULL:
+        raise MoveRefused(
+            f"{standing.server} belongs to a tenant, and {partition.name} is the provider's and shared: a full member "
+            "there could reach other tenants' servers. It stays limited.",
+            rule="limited_in_shared",
+        )
 
 
 def way(changes: Iterable[StagedChange]) -> str:
@@ -179,7 +186,7 @@ def moment(at: datetime) -> str:
     return f"{at:%Y-%m-%d %H:%M} UTC"
 
 
-def _held(revision: Revision, guids: set[GUID]) -> set[tuple[str, str, str]]:
+def held(revision: Revision, guids: set[str]) -> set[tuple[str, str, str]]:
     """What these ports hold in a revision: P_Key, port GUID, membership.
 
     Read from the stored JSON as it is: building all of a table of 40,000 members would take most of a second, and a
@@ -201,12 +208,3 @@ def _last_mover(server: Server) -> str:
         .first()
     )
     return "" if event is None else f": {event.actor_name} moved it at {moment(event.at)}"
-
-
-def _history(standing: Standing, others: list[Tenant]) -> str:
-    """Where the server has been, for the sentence above."""
-    now = [partition for partition in standing.partitions_wanted() if partition.tenant in others]
-    now += [partition for partition in standing.partitions_now() if partition.tenant in others]
-    if now:
-        return f"is in {now[0].name}, a partition of {now[0].tenant}"
-    return f"was last in a partition of {others[0]}"

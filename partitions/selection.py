@@ -8,7 +8,7 @@ from django.db.models import Exists, OuterRef, Q
 
 from inventory.models import Subnet
 from partitions.errors import InvalidSelection
-from partitions.models import Membership, StagedChange, StagedChangeQuerySet
+from partitions.models import Membership, StagedChange, StagedChangeQuerySet, StagedDefault
 from people.models import Tenant, User
 
 
@@ -72,6 +72,15 @@ class Selection:
         if self.whose is Whose.ALL:
             return staged
         return staged.filter(Q(partition__tenant__public_id=self.tenant) | self._shared_with_tenant())
+
+    def default(self, *, subnet: Subnet, user: User) -> StagedDefault | None:
+        """The staged change of Default that `user` means by this; a tenant's never holds it."""
+        if self.whose is Whose.TENANT:
+            return None
+        staged = StagedDefault.objects.filter(subnet=subnet).select_related("by").first()
+        if staged is None or (self.whose is Whose.MINE and staged.by_id != user.pk):
+            return None
+        return staged
 
     def _shared_with_tenant(self) -> Q:
         """Changes of this tenant's ports in the provider's partitions: halves of one move stay together."""

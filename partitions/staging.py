@@ -9,12 +9,14 @@ from django.utils import timezone
 from audit.actions import Action
 from audit.record import record
 from audit.values import Subject
-from inventory.models import Server
+from inventory.models import Server, Subnet
+from inventory.subjects import server_subject
 from partitions import mirror, refusals
 from partitions.doer import Doer, as_actor, as_person
 from partitions.errors import MoveRefused
 from partitions.models import MembershipKind, Partition, StagedChange
 from partitions.standing import Place, Standing
+from partitions.subjects import partition_label, place_subject, tenant_key
 from people.models import User
 from people.permissions import is_operator
 from subnet.pkey import Membership
@@ -32,11 +34,16 @@ def stage_move(
 ) -> tuple[StagedChange, ...]:
     """Want all InfiniBand ports of `server` out of `source` and in `target`; None is Unassigned.
 
-    Staging back is undoing: a row that would say what is current already vanishes. Returns the server's staged
-    changes as they stand afterwards. Raises MoveRefused.
+    From a tenant's partition into one of the provider's nothing is left: the server joins what tenants share, as a
+    limited member. To another tenant it goes in two revisions, see `partitions/handover.py`. Staging back is undoing:
+    a row that would say what is current already vanishes. Returns the server's staged changes as they stand
+    afterwards. Raises MoveRefused.
     """
     refusals.refuse_target(server, target, source)
-    return _stage(server=server, source=source, target=target, actor=actor, membership=membership, reason=reason)
+    shares = source is not None and source.tenant is not None and target is not None and target.tenant is None
+    return _stage(
+        server=server, source=source, target=target, actor=actor, membership=membership, reason=reason, adds=shares
+    )
 
 
 @transaction.atomic
@@ -55,6 +62,20 @@ def stage_add(
 
 
 @transaction.atomic
+def stage_membership(
+    *, server: Server, partition: Partition, membership: Membership, actor: Doer, reason: str = ""
+) -> tuple[StagedChange, ...]:
+    """Want all ports of `server` to be full (or limited) members of `partition`, which it is in already.
+
+    Returns and raises as `stage_move`, also when a tenant's server would be full in a partition of the provider's.
+    """
+    refusals.refuse_target(server, partition, None)
+    return _stage(
+        server=server, source=partition, target=partition, actor=actor, membership=membership, reason=reason, adds=True
+    )
+
+
+@transaction.atomic
 def discard(*, changes: Iterable[StagedChange], actor: Doer) -> int:
     """Take these staged changes back; one event a server says which. Returns how many there still were.
 
@@ -63,7 +84,8 @@ def discard(*, changes: Iterable[StagedChange], actor: Doer) -> int:
     person = as_person(actor)
     rows: list[StagedChange] = []
     for batch in mirror.batches([change.pk for change in changes]):
-        rows += StagedChange.objects.select_for_update(of=("self",)).filter(pk__in=batch).whole()
+        held = StagedChange.objects.select_for_update(of=("self",)).filter(pk__in=batch)
+        rows += held.whole().select_related("partition__subnet")
     others = [row for row in rows if row.by_id != person.pk]
     if others and not is_operator(person):
         raise MoveRefused(
@@ -71,23 +93,23 @@ def discard(*, changes: Iterable[StagedChange], actor: Doer) -> int:
             f"Ask {others[0].by} or an operator to discard it.",
             rule="not_yours",
         )
-    by_server: dict[Server, list[StagedChange]] = defaultdict(list)
+    by_place: dict[Subject, list[StagedChange]] = defaultdict(list)
+    by_subnet: dict[Subnet, list[StagedChange]] = defaultdict(list)
     for row in rows:
-        assert row.port.hca is not None  # noqa: S101  only ports of servers are ever staged
-        by_server[row.port.hca.server].append(row)
-    for subnet in {server.subnet_id for server in by_server}:
-        there = [server for server in by_server if server.subnet_id == subnet]
-        refusals.refuse_rolling_out(there, [row.port.guid for server in there for row in by_server[server]])
+        by_place[place_subject(row.port)].append(row)
+        by_subnet[row.partition.subnet].append(row)
+    for subnet, there in by_subnet.items():
+        refusals.refuse_rolling_out(subnet, {row.port.guid: place_subject(row.port).label for row in there})
     for batch in mirror.batches([row.pk for row in rows]):
         StagedChange.objects.filter(pk__in=batch).delete()
-    for server, discarded in sorted(by_server.items(), key=lambda item: item[0].hostname):
+    for subject, discarded in sorted(by_place.items(), key=lambda item: item[0].label):
         record(
             action=Action.MEMBER_DISCARD,
             actor=as_actor(actor),
-            subject=_subject(server),
+            subject=subject,
             before={"staged": refusals.way(discarded), "by": sorted({str(row.by) for row in discarded})},
             after={"ports": len({row.port_id for row in discarded}), "changes": len(discarded)},
-            tenant_key=_tenant_key(row.partition for row in discarded),
+            tenant_key=tenant_key(row.partition for row in discarded),
         )
     return len(rows)
 
@@ -106,18 +128,20 @@ def _stage(
     mirror.catch_up(server.subnet)
     standing = Standing.of(server)
     refusals.refuse_unfit_ports(standing)
-    refusals.refuse_rolling_out([server], [port.guid for port in standing.ports])
+    refusals.refuse_rolling_out(server.subnet, {port.guid: server.hostname for port in standing.ports})
     refusals.refuse_anothers_change(standing, person)
-    if not adds:
+    if source is not None or not adds:
         refusals.refuse_lost_source(standing, source)
+    if source is not None and source == target:
+        refusals.refuse_limited_only(standing, source, membership)
 
     before = standing.partitions_wanted()
     after = {partition for partition in before if partition != source or adds}
     edits: dict[Place, MembershipKind | None] = {}
-    if source is not None:
+    if source is not None and not adds:
         edits |= {(port.pk, source.pk): None for port in standing.ports}
     if target is not None:
-        refusals.refuse_between_tenants(standing, target, after | {target})
+        refusals.refuse_two_tenants(standing, target, after | {target})
         refusals.refuse_full_in_shared(standing, target, after - {target})
         edits |= _joining(standing, target, after, MembershipKind(membership.value), adds=adds)
         if adds and all(standing.wanted(place) == kind for place, kind in edits.items()):
@@ -133,16 +157,16 @@ def _stage(
     record(
         action=Action.MEMBER_STAGE,
         actor=as_actor(actor),
-        subject=_subject(server),
-        before={"partitions": [_label(partition) for partition in before]},
+        subject=server_subject(server),
+        before={"partitions": [partition_label(partition) for partition in before]},
         after={
             "server": server.hostname,
-            "partitions": [_label(partition) for partition in wanted],
+            "partitions": [partition_label(partition) for partition in wanted],
             "ports": len(standing.ports),
             "staged_changes": len(staged),
         },
         reason=reason,
-        tenant_key=_tenant_key([*partitions.values()]),
+        tenant_key=tenant_key([*partitions.values()]),
     )
     return staged
 
@@ -201,17 +225,3 @@ def _write(
         unique_fields=["port", "partition"],
         update_fields=["kind_from", "kind_to", "by", "at", "reason"],
     )
-
-
-def _subject(server: Server) -> Subject:
-    return Subject(kind="server", key=server.public_id, label=server.hostname)
-
-
-def _label(partition: Partition) -> str:
-    return f"{partition.name} (0x{partition.pkey:04x})"
-
-
-def _tenant_key(partitions: Iterable[Partition]) -> str:
-    """The tenant whose partitions these are, when it is exactly one."""
-    keys = {partition.tenant.public_id for partition in partitions if partition.tenant is not None}
-    return keys.pop() if len(keys) == 1 else ""

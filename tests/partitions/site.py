@@ -49,8 +49,8 @@ class Provider:
         self.servers.append(server)
         return server
 
-    def observe(self, *, read_at: datetime | None = None) -> Observation:
-        """A finished look at the fabric as the current revision would have it; capacity 64."""
+    def observe(self, *, read_at: datetime | None = None, extra: dict[str, int] | None = None) -> Observation:
+        """A finished look at the fabric as the current revision would have it, with `extra` entries; capacity 64."""
         current = Fence.objects.get(subnet=self.subnet).current
         held = current.partition_table().by_port()
         guids = [*SM_PORTS, *Port.objects.filter(subnet=self.subnet).order_by("guid").values_list("guid", flat=True)]
@@ -59,6 +59,8 @@ class Provider:
             keys = {0: 0xFFFF if guid in SM_PORTS else 0x7FFF}
             for index, (pkey, membership) in enumerate(sorted(held.get(guid, {}).items()), 1):
                 keys[index] = int(pkey) | (0x8000 if membership == "full" else 0)
+            if guid in (extra or {}):
+                keys[len(keys)] = extra[guid]
             lines.append(
                 {
                     "kind": "port", "port_guid": guid, "node_guid": GUID(f"{guid.number + 0x10000:#018x}"),
@@ -109,6 +111,14 @@ class Provider:
             subject=deploy.subject_of(rollout),
             after={"revision": rollout.revision.number, "state": "PROVEN"},
         )
+
+    @transaction.atomic
+    def end(self, rollout: Rollout, state: Rollout.State) -> None:
+        """What the worker leaves behind when a rollout ends otherwise; a stuck one is let go of by a person."""
+        now = timezone.now()
+        released = now if state == Rollout.State.STUCK else None
+        Fence.objects.filter(subnet=self.subnet).update(rollout=None)
+        Rollout.objects.filter(pk=rollout.pk).update(state=state, finished_at=now, released_at=released)
 
     def settle(self, rollout: Rollout) -> None:
         """Proven, and shown on the board."""

@@ -6,7 +6,7 @@ import pytest
 from django.conf import settings
 from django.utils import timezone
 
-from deploy.errors import NothingToDo
+from deploy.errors import NothingToDo, StaleObservation
 from deploy.models import Observation, Revision, Rollout
 from inventory.models import ManagerHost, Port, Server
 from partitions import operations
@@ -27,11 +27,11 @@ def moved(provider, training, inference):
     return provider
 
 
-def go(provider, drawn, *, selection=None, digest=None, observation=None, reason=""):
+def go(provider, drawn, *, selection=None, digest=None, observation=None, reason="", looked_at=None):
     return operations.roll_out(
         subnet=provider.subnet, selection=selection or Selection.mine(), actor=provider.olga,
         plan_digest=digest or drawn.digest,
-        observation=observation or drawn.observation, reason=reason,
+        observation=observation or drawn.observation, reason=reason, looked_at=looked_at,
     )  # fmt: skip
 
 
@@ -127,6 +127,18 @@ class TestStale:
         sentence = self.stale(moved, drawn)
         assert "the staged changes are others: now 6 of 2 servers, the newest by Otto at" in sentence
 
+    def test_who_did_what_since_then_is_told(self, moved, drawn, training):
+        looked_at = timezone.now()
+        moved.move(moved.server(3), None, training, by=moved.otto)
+        sentence = self.stale(moved, drawn, looked_at=looked_at)
+        assert "; Otto staged a change of srv-003 at " in sentence
+        assert "Olga" not in sentence
+
+    def test_another_name(self, moved, drawn, inference):
+        looked_at = timezone.now()
+        operations.rename_partition(partition=inference, name="serving", actor=moved.otto)
+        assert "Otto renamed partition inference at " in self.stale(moved, drawn, looked_at=looked_at)
+
     def test_a_change_was_discarded(self, moved, drawn):
         operations.discard(changes=StagedChange.objects.all(), actor=moved.otto)
         assert "none of the staged changes is left" in self.stale(moved, drawn)
@@ -134,7 +146,16 @@ class TestStale:
     def test_the_parent_has_moved(self, moved, drawn, training):
         moved.move(moved.server(3), None, training, by=moved.otto)
         moved.settle(moved.roll_out(moved.otto))
-        assert "revision 3 by Otto has become current" in self.stale(moved, drawn)
+        assert "revision 3 by Otto has become current at" in self.stale(moved, drawn)
+
+    def test_the_parent_has_moved_and_with_it_a_port_of_this_plan(self, moved, drawn, training):
+        operations.discard(changes=StagedChange.objects.all(), actor=moved.olga)
+        moved.move(moved.servers[0], training, None, by=moved.otto)
+        moved.settle(moved.roll_out(moved.otto))
+        moved.move(moved.servers[0], None, training)
+        sentence = self.stale(moved, drawn)
+        assert "revision 3 by Otto has become current at" in sentence
+        assert "and it changes port 0x0002c90400000101 of this plan" in sentence
 
     def test_another_look(self, moved, drawn):
         assert "another look at the fabric" in self.stale(moved, drawn, observation=moved.observe())
@@ -154,6 +175,46 @@ class TestStale:
         assert "m1 cannot be reached" in self.stale(moved, drawn, observation=failed)
 
 
+class TestRebase:
+    """A plan stands when only ports of others have changed since; then it goes out on the newer revision."""
+
+    @pytest.fixture
+    def newer(self, moved, training):
+        """Olga looks at her plan; meanwhile Otto's rollout of another server is proven. Gives her plan."""
+        drawn = operations.draw_up_plan(
+            subnet=moved.subnet, selection=Selection.mine(), user=moved.olga, observation=moved.observe()
+        )
+        moved.move(moved.server(3), None, training, by=moved.otto)
+        moved.settle(moved.roll_out(moved.otto))
+        return drawn
+
+    def test_a_plan_over_a_disjoint_revision_goes_out_on_it(self, moved, newer):
+        proof = moved.observe()
+        rollout = go(moved, newer)
+        assert (rollout.parent.number, rollout.before) == (3, proof)
+        guids = set(rollout.revision.partition_table().by_port())
+        assert {str(port) for port in Port.objects.filter(hca__server__hostname="srv-003")} <= guids
+        assert rollout.revision.partition_table().by_port().keys() >= newer.plan.affected
+
+    def test_not_without_a_look_at_what_it_left(self, moved, newer):
+        Observation.objects.update(read_at=timezone.now() - timedelta(seconds=settings.OBSERVATION_FRESH_S - 60))
+        newer.observation.refresh_from_db()
+        with pytest.raises((StalePlan, StaleObservation)):
+            go(moved, newer)
+        assert not Rollout.objects.exclude(state="PROVEN").exists()
+
+    def test_not_when_a_port_of_it_holds_something_else(self, moved, newer):
+        moved.observe(extra={str(min(newer.plan.affected)): 0x9234})
+        with pytest.raises(StalePlan, match="revision 3 by Otto has become current"):
+            go(moved, newer)
+
+    def test_not_when_the_changes_are_others(self, moved, newer, training):
+        moved.observe()
+        moved.move(moved.server(4), None, training)
+        with pytest.raises(StalePlan, match="the staged changes are others"):
+            go(moved, newer)
+
+
 def test_a_big_plan_wants_a_reason(provider, training):
     for number in range(1, 3):
         provider.move(provider.server(number), None, training)
@@ -170,15 +231,26 @@ def test_what_staging_refused_the_rollout_refuses_again(provider, training, bert
     provider.move(server, None, berts)
     Port.objects.filter(hca__server=server).update(former_tenant=provider.acme)  # came true behind our back
     drawn = provider.plan(provider.olga)
-    assert {violation.rule for violation in drawn.refusals} == {"between_tenants"}
-    with pytest.raises(MoveRefused, match="was last in a partition of Acme") as refused:
+    assert (drawn.changes, {waiting.tenants for waiting in drawn.waiting}) == ((), {("acme",)})
+    with pytest.raises(MoveRefused, match="must be marked clean before berts of Bert may take it") as refused:
         provider.roll_out(provider.olga)
-    assert refused.value.rule == "between_tenants"
+    assert refused.value.rule == "waits_for_clean"
+
+
+def test_what_slips_past_the_waiting_is_refused_by_the_table(provider, berts, monkeypatch):
+    """Two independent looks: the second compares tables and knows nothing of staged changes."""
+    server = provider.server(1)
+    provider.move(server, None, berts)
+    Port.objects.filter(hca__server=server).update(former_tenant=provider.acme)
+    monkeypatch.setattr("partitions.handover.split", lambda changes, current: (tuple(changes), ()))
+    assert {violation.rule for violation in provider.plan(provider.olga).refusals} == {"between_tenants"}
+    with pytest.raises(MoveRefused, match="joins only once that is proven and its server is marked clean"):
+        provider.roll_out(provider.olga)
 
 
 def test_the_plan_costs_few_queries(moved, django_assert_max_num_queries):
     moved.observe()
-    with django_assert_max_num_queries(10):
+    with django_assert_max_num_queries(14):
         drawn = moved.plan(moved.olga)
         assert drawn.files
         assert drawn.servers

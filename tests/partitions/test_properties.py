@@ -1,5 +1,7 @@
 """Whatever people do in whatever order: rows, plan, policy, board and mirror tell one story."""
 
+from collections.abc import Collection
+
 from django.db import transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -8,7 +10,7 @@ from audit import follow
 from inventory.models import Server
 from partitions import operations
 from partitions.board import board
-from partitions.errors import MoveRefused
+from partitions.errors import MoveRefused, PartitionRefused
 from partitions.models import Membership, StagedChange
 from partitions.selection import Selection
 from partitions.standing import Standing
@@ -22,6 +24,9 @@ places = st.sampled_from([None, *range(PARTITIONS)])
 steps = st.one_of(
     st.tuples(st.just("move"), st.integers(0, SERVERS - 1), places, places, st.sampled_from(Kind), st.booleans()),
     st.tuples(st.just("on"), st.integers(0, SERVERS - 1), places, st.sampled_from(Kind), st.booleans()),
+    st.tuples(st.just("kind"), st.integers(0, SERVERS - 1), st.integers(0, PARTITIONS - 1), st.sampled_from(Kind)),
+    st.tuples(st.just("clean"), st.integers(0, SERVERS - 1)),
+    st.tuples(st.just("retire"), st.integers(0, PARTITIONS - 1)),
     st.tuples(st.just("add"), st.integers(0, SERVERS - 1), st.integers(0, PARTITIONS - 1), st.sampled_from(Kind)),
     st.tuples(st.just("discard"), st.integers(0, SERVERS - 1), st.booleans()),
     st.just(("settle",)),
@@ -32,8 +37,9 @@ def changes_of(plan) -> set[tuple]:
     return {(str(c.guid), int(c.pkey), c.from_membership, c.to_membership) for c in plan.changes}
 
 
-def staged() -> set[tuple]:
-    rows = StagedChange.objects.select_related("port", "partition")
+def staged(*, but: Collection[StagedChange] = ()) -> set[tuple]:
+    """The staged changes as values, without the waiting ones."""
+    rows = StagedChange.objects.exclude(pk__in=[row.pk for row in but]).select_related("port", "partition")
     return {(str(row.port), row.partition.pkey, row.kind_from, row.kind_to) for row in rows}
 
 
@@ -60,21 +66,32 @@ def do(provider: Provider, partitions: list, step: tuple) -> None:
         operations.stage_add(
             server=provider.servers[server], target=partitions[target], membership=kind, actor=provider.olga
         )
+    elif verb == "kind":
+        server, at, kind = rest
+        operations.stage_membership(
+            server=provider.servers[server], partition=partitions[at], membership=kind, actor=provider.olga
+        )
+    elif verb == "clean":
+        operations.mark_clean(server=provider.servers[rest[0]], actor=provider.otto, reason="property")
+    elif verb == "retire":
+        operations.retire_partition(partition=partitions[rest[0]], actor=provider.olga)
     elif verb == "discard":
         server, is_olga = rest
         operations.discard(
             changes=StagedChange.objects.of_server(provider.servers[server]),
             actor=provider.olga if is_olga else provider.otto,
         )
-    elif not provider.plan(provider.olga, Selection.everything()).is_empty:
+    elif not provider.plan(provider.olga, Selection.everything()).is_idle:
         provider.settle(provider.roll_out(provider.olga, Selection.everything(), reason="property"))
 
 
 def check(provider: Provider) -> None:
     drawn = provider.plan(provider.olga, Selection.everything())
-    assert changes_of(drawn.plan) == staged()
-    assert changes_of(diff(drawn.table, drawn.current, None)) == {(g, p, to, came) for g, p, came, to in staged()}
+    going = staged(but=[waiting.change for waiting in drawn.waiting])
+    assert changes_of(drawn.plan) == going
+    assert changes_of(diff(drawn.table, drawn.current, None)) == {(g, p, to, came) for g, p, came, to in going}
     assert diff(drawn.table, drawn.table, None).is_empty
+    assert not drawn.refusals
     violations = policy.check(drawn.table, policy.Limits(64), sm_ports_registered=drawn.table.sm_ports)
     assert not [violation for violation in violations if violation.severity == "refuse"]
     rows = Membership.objects.select_related("partition", "port")
@@ -82,6 +99,9 @@ def check(provider: Provider) -> None:
         (int(p.pkey), m.guid, m.membership.value) for p, m in drawn.current.memberships()
     }
     wanted = {(int(p.pkey), drawn.table.labels[m.guid]) for p, m in drawn.table.memberships()}
+    waiting = {(waits.change.partition.pkey, waits.server.hostname) for waits in drawn.waiting}
+    assert not wanted & waiting
+    wanted |= waiting
     columns = board(subnet=provider.subnet, user=provider.olga).columns
     assert {(int(c.pkey, 16), card.hostname) for c in columns[1:] for card in c.cards} == wanted
     placed = {hostname for _, hostname in wanted}
@@ -107,7 +127,7 @@ def test_rows_plan_policy_board_and_mirror_agree(db, journey):
             try:
                 with transaction.atomic():
                     do(provider, partitions, step)
-            except MoveRefused:
+            except (MoveRefused, PartitionRefused):
                 assert staged() == before
             check(provider)
         transaction.set_rollback(True)

@@ -8,6 +8,7 @@ from inventory.models import ManagerHost, Port, PortConflict, Subnet
 from partitions import operations
 from partitions.errors import MoveRefused
 from partitions.models import Partition, StagedChange
+from subnet.pkey import Membership
 
 
 def refusal(rule: str, **move: object) -> str:
@@ -117,54 +118,34 @@ def test_a_server_that_is_no_longer_unassigned(provider, training, inference):
     assert "srv-001 is no longer unassigned: Olga moved it at" in sentence
 
 
-class TestBetweenTenants:
-    """Break-before-make does not exist yet, so nothing that another tenant had or will have changes hands."""
+class TestTwoTenants:
+    """A server is wanted in one tenant's partitions at a time; how it changes hands is in test_handover.py."""
 
-    def test_a_current_member(self, provider, training, berts):
-        server = provider.server(1)
-        provider.settled_move(server, None, training)
-        sentence = refusal("between_tenants", server=server, source=training, target=berts, actor=provider.olga)
-        assert "srv-001 is in training, a partition of Acme, so Bert may not take it" in sentence
-        assert "break-before-make, which this version does not have" in sentence
-        assert "Keep srv-001 with Acme" in sentence
-
-    def test_a_current_member_whose_port_lost_its_memory(self, provider, training, berts):
-        server = provider.server(1)
-        provider.settled_move(server, None, training)
-        Port.objects.update(former_tenant=None)
-        refusal("between_tenants", server=server, source=training, target=berts, actor=provider.olga)
-
-    def test_a_member_that_is_staged_out(self, provider, training, berts):
-        server = provider.server(1)
-        provider.settled_move(server, None, training)
-        provider.move(server, training, None)
-        refusal("between_tenants", server=server, source=None, target=berts, actor=provider.olga)
-
-    def test_a_staged_member(self, provider, training, berts):
+    def test_a_staged_member_of_another_tenant(self, provider, training, berts):
         server = provider.server(1)
         provider.move(server, None, training)
-        with pytest.raises(MoveRefused) as refused:
+        with pytest.raises(MoveRefused, match="with one tenant at a time: move it out of training as well") as refused:
             operations.stage_add(server=server, target=berts, actor=provider.olga)
-        assert refused.value.rule == "between_tenants"
+        assert refused.value.rule == "two_tenants"
 
-    def test_a_former_member(self, provider, training, berts):
+    def test_a_member_that_would_stay_in_another_of_the_former_tenants_partitions(
+        self, provider, training, inference, berts
+    ):
         server = provider.server(1)
         provider.settled_move(server, None, training)
-        provider.settled_move(server, training, None)
-        sentence = refusal("between_tenants", server=server, source=None, target=berts, actor=provider.olga)
-        assert "srv-001 was last in a partition of Acme" in sentence
-        provider.move(server, None, training)  # back to whom it was
-
-    def test_one_former_port_is_enough(self, provider, berts):
-        server = provider.server(1)
-        Port.objects.filter(pk=first_port(server).pk).update(former_tenant=provider.acme)
-        refusal("between_tenants", server=server, source=None, target=berts, actor=provider.olga)
+        operations.stage_add(server=server, target=inference, actor=provider.olga)
+        sentence = refusal("two_tenants", server=server, source=training, target=berts, actor=provider.olga)
+        assert "srv-001 would be in inference, a partition of Acme, and in berts of Bert" in sentence
 
     def test_a_staged_member_may_be_moved_over_before_anything_went_out(self, provider, training, berts):
         server = provider.server(1)
         provider.move(server, None, training)
         provider.move(server, training, berts)
         assert {row.partition.name for row in StagedChange.objects.all()} == {"berts"}
+
+
+class TestTheProvidersPartitions:
+    """Tenants share them as limited members; the provider's own servers are full ones."""
 
     def test_a_full_member_of_the_providers_partition_joins_no_tenant(self, provider, storage, training):
         server = provider.server(1)
@@ -173,6 +154,25 @@ class TestBetweenTenants:
             operations.stage_add(server=server, target=training, actor=provider.olga)
         assert refused.value.rule == "full_in_shared"
         provider.move(server, storage, training)  # leaving it is fine
+
+    def test_a_tenants_server_is_never_full_in_it(self, provider, storage, training):
+        server = provider.server(1)
+        provider.move(server, None, training)
+        operations.stage_add(server=server, target=storage, actor=provider.olga)
+        with pytest.raises(MoveRefused, match="It stays limited") as refused:
+            operations.stage_membership(
+                server=server, partition=storage, membership=Membership.FULL, actor=provider.olga
+            )
+        assert refused.value.rule == "limited_in_shared"
+
+
+def test_a_membership_where_the_server_is_not(provider, training):
+    server = provider.server(1)
+    with pytest.raises(MoveRefused) as refused:
+        operations.stage_membership(
+            server=server, partition=training, membership=Membership.LIMITED, actor=provider.olga
+        )
+    assert refused.value.rule == "source_lost"
 
 
 def test_what_a_running_rollout_changes_waits_for_its_end(provider, training, inference):
@@ -198,38 +198,3 @@ def test_a_rollout_that_only_owes_a_host_its_copy_holds_nobody_up(provider, trai
     Rollout.objects.update(state=Rollout.State.DEGRADED)
     provider.move(server, training, inference)
     assert {row.partition.name for row in StagedChange.objects.all()} == {"training", "inference"}
-
-
-def test_a_server_that_had_another_tenant_s_key_without_a_proof(provider, training, berts):
-    """A rollout that ended STUCK has placed the tenant's key; let go of, it still stands on the fabric."""
-    server = provider.server(1)
-    provider.move(server, None, training)
-    rollout = provider.roll_out(provider.olga)
-    Rollout.objects.filter(pk=rollout.pk).update(
-        state=Rollout.State.STUCK, finished_at=timezone.now(), released_at=timezone.now()
-    )
-    Fence.objects.update(rollout=None)
-    operations.discard(changes=StagedChange.objects.all(), actor=provider.olga)
-    sentence = refusal("between_tenants", server=server, source=None, target=berts, actor=provider.olga)
-    assert "srv-001 was last in a partition of Acme" in sentence
-    provider.move(server, None, training)
-
-
-def test_a_server_whose_move_was_restored_stays_with_that_tenant(provider, training, berts):
-    server = provider.server(1)
-    provider.move(server, None, training)
-    rollout = provider.roll_out(provider.olga)
-    Rollout.objects.filter(pk=rollout.pk).update(state=Rollout.State.RESTORED, finished_at=timezone.now())
-    Fence.objects.update(rollout=None)
-    operations.discard(changes=StagedChange.objects.all(), actor=provider.olga)
-    refusal("between_tenants", server=server, source=None, target=berts, actor=provider.olga)
-
-
-def test_a_move_of_which_nothing_was_placed_binds_nobody(provider, training, berts):
-    server = provider.server(1)
-    provider.move(server, None, training)
-    rollout = provider.roll_out(provider.olga)
-    Rollout.objects.filter(pk=rollout.pk).update(state=Rollout.State.REFUSED, finished_at=timezone.now())
-    Fence.objects.update(rollout=None)
-    operations.discard(changes=StagedChange.objects.all(), actor=provider.olga)
-    provider.move(server, None, berts)

@@ -1,0 +1,138 @@
+"""Cleaning: an operator's word that nothing of its former tenant is left on a server, so that another may take it.
+
+The word alone is not enough: the fabric must have been proven to give the server none of that tenant's keys. What
+the server says of itself counts for nothing, because its tenant was root on it.
+"""
+
+from collections.abc import Iterable
+
+from django.db import transaction
+from django.utils import timezone
+
+from audit.actions import Action
+from audit.record import record
+from deploy.models import Observation, Revision, Rollout
+from deploy.queries import current_revision, latest_observation, observed_fabric, tables_were_true_since
+from inventory.models import Port, Server
+from inventory.subjects import server_subject
+from partitions import mirror, refusals
+from partitions.doer import Doer, as_actor, as_person
+from partitions.errors import MoveRefused
+from partitions.models import Cleaning, Partition
+from partitions.standing import Standing
+from people.permissions import is_operator
+from subnet.guid import GUID
+from subnet.pkey import FULL_BIT, PKey
+
+
+@transaction.atomic
+def mark_clean(*, server: Server, actor: Doer, reason: str) -> tuple[Cleaning, ...]:
+    """Let any tenant take `server` from now on; `reason` says how it was made clean. One row for each port.
+
+    Only for operators, and only once it is proven that no port of it holds a tenant's key: it is in nobody's partition
+    in the current revision, no rollout touches it, the latest reading shows no such key on it, and a reading after
+    every attempt to give it one has seen its ports. Raises MoveRefused.
+    """
+    person = as_person(actor)
+    if not is_operator(person):
+        raise MoveRefused("Only an operator may say that a server is clean.", rule="not_yours")
+    if not reason.strip():
+        raise MoveRefused(
+            f"Say how {server} was made clean (erased, firmware checked, rebooted …), so that the next person can read "
+            "it in the trail.",
+            rule="reason_needed",
+        )
+    mirror.catch_up(server.subnet)
+    standing = Standing.of(server)
+    ports = list(Port.objects.filter(hca__server=server).select_related("former_tenant").order_by("guid"))
+    bound = [port for port in ports if port.former_tenant is not None]
+    _refuse_members(standing)
+    if not bound:
+        raise MoveRefused(f"{server} was in no tenant's partition: any tenant may take it.", rule="not_bound")
+    refusals.refuse_rolling_out(server.subnet, {port.guid: server.hostname for port in ports})
+    current = current_revision(server.subnet)
+    assert current is not None  # noqa: S101  a port that was in a partition was so by a revision
+    _refuse_unproven(server, bound, current)
+    at = timezone.now()
+    rows = Cleaning.objects.bulk_create(
+        Cleaning(port=port, tenant=port.former_tenant, revision=current, by=person, at=at, reason=reason)
+        for port in bound
+    )
+    Port.objects.filter(pk__in=[port.pk for port in bound]).update(former_tenant=None)
+    tenants = {port.former_tenant for port in bound if port.former_tenant is not None}
+    record(
+        action=Action.SERVER_CLEAN,
+        actor=as_actor(actor),
+        subject=server_subject(server),
+        before={"former_tenants": sorted(tenant.name for tenant in tenants)},
+        after={"ports": len(bound), "revision": current.number},
+        reason=reason,
+        tenant_key=tenants.pop().public_id if len(tenants) == 1 else "",
+    )
+    return tuple(rows)
+
+
+def _refuse_members(standing: Standing) -> None:
+    members = [partition for partition in standing.partitions_now() if partition.tenant is not None]
+    if members:
+        raise MoveRefused(
+            f"{standing.server} is still in {members[0].name}, a partition of {members[0].tenant}. Take it out, roll "
+            "that out, and mark it clean once that is proven.",
+            rule="still_member",
+        )
+
+
+def _refuse_unproven(server: Server, bound: Iterable[Port], current: Revision) -> None:
+    """Neither may the latest reading show a tenant's key, nor an attempt to give one be without a proof after it."""
+    observation, since = latest_observation(server.subnet), tables_were_true_since(server.subnet)
+    if observation is not None and since is not None and (observation.read_at is None or observation.read_at < since):
+        observation = None  # older than what was placed last
+    if observation is not None:
+        _refuse_drift(observation, current)
+    seen = {} if observation is None else observed_fabric(observation).ports
+    owned = set(Partition.objects.filter(subnet=server.subnet, tenant__isnull=False).values_list("pkey", flat=True))
+    stuck, restored = _attempted(current, Rollout.State.STUCK), _attempted(current, Rollout.State.RESTORED)
+    for port in bound:
+        reading = seen.get(GUID(port.guid))
+        held = [] if reading is None else sorted(owned & {entry & ~FULL_BIT for entry in reading.pkeys.values()})
+        if held:
+            raise MoveRefused(
+                f"Port {port} of {server} still holds P_Key {PKey(held[0])}, as the fabric was last read. Roll its "
+                "removal out, or look at the fabric again if that is done.",
+                rule="still_held",
+            )
+        if GUID(port.guid) in stuck:
+            raise MoveRefused(
+                f"A rollout that gave port {port} of {server} a tenant's key ended stuck, so what the port holds is "
+                "not proven. Mark the server clean once another rollout is proven.",
+                rule="not_proven",
+            )
+        if GUID(port.guid) in restored and (reading is None or not reading.is_read):
+            raise MoveRefused(
+                f"A rollout that gave port {port} of {server} a tenant's key was restored, and the port was not read "
+                "since. Look at the fabric while the port is up, then mark the server clean.",
+                rule="not_proven",
+            )
+
+
+def _refuse_drift(observation: Observation, current: Revision) -> None:
+    """A manager host with another file may give keys back at its next sweep; an adopted file is its own matter."""
+    for item in observation.managers:
+        if current.parent_id is not None and item.get("digest") not in (None, "", current.digest):
+            raise MoveRefused(
+                f"The file of manager host {item['host']} is not {current}, so it may give a port its key back at the "
+                "next sweep. Roll the current revision out there first.",
+                rule="not_proven",
+            )
+
+
+def _attempted(current: Revision, state: Rollout.State) -> set[GUID]:
+    """The ports that a rollout on the current revision, which ended in `state`, gave a tenant's key."""
+    ended = Rollout.objects.filter(parent=current, state=state).values_list("revision__table", flat=True)
+    return {
+        GUID(guid)
+        for table in ended
+        for partition in table["partitions"]
+        if partition["tenant"] is not None
+        for guid, _ in partition["members"]
+    }
