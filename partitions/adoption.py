@@ -80,7 +80,10 @@ class Adoption:
 
     @property
     def digest(self) -> str:
-        """64 hex digits that name what the person looked at: the files, the table, the owners and the look."""
+        """64 hex digits that name what the person looked at: the files, the table, the names and the look.
+
+        Owners are not in it: they are chosen while looking, and sent along.
+        """
         looked_at = {
             "files": {name: hashlib.sha256(data).hexdigest() for name, data in sorted(self.files.items())},
             "table": None if self.explanation is None else self._table_looked_at(),
@@ -90,7 +93,9 @@ class Adoption:
 
     def _table_looked_at(self) -> list[Any]:
         adopted = self.explanation.adopted if self.explanation is not None else None
-        return [] if adopted is None else [table_digest(adopted.table), adopted.table.to_json()["partitions"]]
+        if adopted is None:
+            return []
+        return [table_digest(adopted.table), [[str(row.pkey), row.name, row.found_name] for row in adopted.partitions]]
 
 
 def look_for_adoption(*, subnet: Subnet, actor: Doer) -> Observation:
