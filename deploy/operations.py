@@ -33,7 +33,7 @@ from deploy.leave import require_leave
 from deploy.models import Fence, HostOutcome, Observation, Revision, Rollout, RolloutStep
 from inventory.models import ManagerHost, Subnet
 from subnet.guid import GUID
-from subnet.partitions_conf import NO_PARENT, Header, digest, render, table_digest
+from subnet.partitions_conf import NEWEST, NO_PARENT, Header, Layout, digest, render, table_digest
 from subnet.policy import Limits, check
 from subnet.table import PartitionTable
 
@@ -52,7 +52,7 @@ def record_first_revision(*, subnet: Subnet, table: PartitionTable, actor: Actor
     """
     if Fence.objects.filter(subnet=subnet).exists():
         raise StaleRevision(f"Subnet {subnet} has its first revision already. Propose the next one instead.")
-    _refuse_by_policy(subnet, table)
+    _refuse_by_policy(subnet, table, standing=table)
     revision = _new_revision(subnet=subnet, table=table, parent=None, actor=actor, reason="")
     Fence.objects.create(subnet=subnet, current=revision)
     _record_revision(revision, actor=actor)
@@ -76,7 +76,7 @@ def record_adopted_revision(
         raise StaleRevision(f"{fence.current} of subnet {subnet} is current already: there is nothing to adopt.")
     if fence is not None and fence.rollout is not None:
         raise SubnetBusy(_who_holds(subnet, fence.rollout))
-    _refuse_by_policy(subnet, table, tolerated=TOLERATED_IN_ADOPTION)
+    _refuse_by_policy(subnet, table, standing=table, tolerated=TOLERATED_IN_ADOPTION)
     parent = None if fence is None else fence.current
     revision = _new_revision(subnet=subnet, table=table, parent=parent, actor=actor, reason=reason)
     adopted = files.keep_adopted(revision, found)
@@ -121,7 +121,8 @@ def propose(*, subnet: Subnet, table: PartitionTable, parent: Revision, actor: A
             f"Subnet {subnet} is in mode observe: FabricUI only looks. Set the mode to propose or write first."
         )
     is_adopted = files.Standing.of(parent).is_adopted
-    _refuse_by_policy(subnet, table, tolerated=TOLERATED_IN_ADOPTION if is_adopted else frozenset())
+    tolerated = TOLERATED_IN_ADOPTION if is_adopted else frozenset()
+    _refuse_by_policy(subnet, table, standing=parent.partition_table(), tolerated=tolerated)
     try:
         with transaction.atomic():
             fence = Fence.objects.select_for_update().get(subnet=subnet)
@@ -256,15 +257,15 @@ def _wake(task: str, **ids: int) -> None:
     transaction.on_commit(lambda: nudge.task(task, ids), robust=True)
 
 
-def _refuse_by_policy(subnet: Subnet, table: PartitionTable, *, tolerated: Collection[str] = frozenset()) -> None:
+def _refuse_by_policy(
+    subnet: Subnet, table: PartitionTable, *, standing: PartitionTable, tolerated: Collection[str] = frozenset()
+) -> None:
     registered = [GUID(guid) for guid in ManagerHost.objects.filter(subnet=subnet).values_list("port_guid", flat=True)]
     newest = queries.latest_observation(subnet)
     ports = tables.fabric(newest).ports if newest is not None else {}
     capacity = {guid: port.capacity for guid, port in ports.items()}
-    violations = check(table, Limits(capacity), sm_ports_registered=registered)
-    refusing = [
-        violation for violation in violations if violation.severity == "refuse" and violation.rule not in tolerated
-    ]
+    violations = check(table, Limits(capacity), sm_ports_registered=registered, standing=standing)
+    refusing = [found for found in violations if found.severity == "refuse" and found.rule not in tolerated]
     if refusing:
         raise PolicyRefused(refusing)
 
@@ -308,8 +309,8 @@ def _changes_nothing(table: PartitionTable, parent: Revision) -> bool:
     if table_digest(table) != parent.table_digest:
         return False
     # Comments (labels, the header) reach no port; a flag or a name would.
-    again = render(table, Header(subnet=parent.subnet.name, revision=parent.number, parent=NO_PARENT))
-    return _without_comments(again) == _without_comments(bytes(parent.data))
+    data = bytes(parent.data)
+    return _without_comments(render(table, Header.of(data))) == _without_comments(data)
 
 
 def _without_comments(data: bytes) -> list[bytes]:
@@ -319,7 +320,8 @@ def _without_comments(data: bytes) -> list[bytes]:
 def _proposed_before(*, subnet: Subnet, table: PartitionTable, parent: Revision) -> Revision | None:
     twins = Revision.objects.filter(subnet=subnet, parent=parent, table_digest=table_digest(table))
     for twin in twins.order_by("-number"):
-        if bytes(twin.data) == render(table, Header(subnet=subnet.name, revision=twin.number, parent=parent.digest)):
+        data = bytes(twin.data)
+        if data == render(table, Header.of(data)):
             return twin
     return None
 
@@ -329,7 +331,9 @@ def _new_revision(
 ) -> Revision:
     newest = Revision.objects.filter(subnet=subnet).aggregate(number=Max("number"))["number"] or 0
     parent_digest = NO_PARENT if parent is None else parent.digest
-    data = render(table, Header(subnet=subnet.name, revision=newest + 1, parent=parent_digest))
+    # The first revision says what stands on the hosts already, which the lab and people write in the first layout.
+    layout = Layout.BY_PKEY if parent is None else NEWEST
+    data = render(table, Header(subnet=subnet.name, revision=newest + 1, parent=parent_digest, layout=layout))
     return Revision.objects.create(
         subnet=subnet,
         number=newest + 1,

@@ -64,18 +64,19 @@ def expect_back(*, passing: Sequence[PartitionTable], wanted: PartitionTable, be
     A key that one of those tables took away may come back at another index: OpenSM need not remember the old one.
     """
     plain = expect(start=passing, wanted=wanted, before=before)
-    held = [table.by_port() for table in passing]
+    masters = {sm.guid for sm in before.masters}
     ports = dict(before.ports)
     for guid in plain.affected & ports.keys():
-        stayed = {index: key for index, key in ports[guid].pkeys.items() if _stayed(key, guid, held)}
+        held = [table.keys_of(guid, ports[guid].node_type, is_self=guid in masters) for table in passing]
+        stayed = {index: key for index, key in ports[guid].pkeys.items() if _stayed(key, held)}
         ports[guid] = replace(ports[guid], pkeys=stayed)
     thinned = expect(start=passing, wanted=wanted, before=replace(before, ports=ports))
     return replace(plain, predictions=thinned.predictions)
 
 
-def _stayed(key: int, guid: GUID, held: Sequence[Mapping[GUID, Mapping[PKey, Membership]]]) -> bool:
+def _stayed(key: int, held: Sequence[Mapping[PKey, Membership]]) -> bool:
     pkey, _ = split_entry(key)
-    return pkey.is_default or all(pkey in table.get(guid, {}) for table in held)
+    return all(pkey in keys for keys in held)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ class Bench:
     measure: Callable[[argparse.Namespace], Figures]
     targets: Mapping[str, str]
     what: str
+    servers: int = 500  # simulated, unless told otherwise
 
 
 def holds(figures: Figures, targets: Mapping[str, str]) -> bool:
@@ -37,17 +38,23 @@ def _reached(figure: float, target: str) -> bool:
 
 def main(argv: list[str]) -> int:
     """Run one benchmark and print it; return 0 only if its targets hold."""
-    from lab import bench_readback, bench_rollout
+    from lab import bench_readback, bench_rollout, bench_table
 
-    benches = {"rollout": bench_rollout.BENCH, "readback": bench_readback.BENCH}
+    benches = {
+        "rollout": bench_rollout.BENCH,
+        "readback": bench_readback.BENCH,
+        "plan": bench_table.PLAN,
+        "render": bench_table.RENDER,
+    }
     parser = argparse.ArgumentParser(prog="./run bench", description=__doc__)
     parser.add_argument("name", choices=sorted(benches))
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--servers", type=int, default=500, help="simulated servers (default 500)")
+    parser.add_argument("--servers", type=int, help="simulated servers (default 500; plan and render 5000)")
     parser.add_argument("--hcas", type=int, default=8, help="HCAs a server (default 8)")
     parser.add_argument("--runs", type=int, default=5, help="measured runs of each kind (default 5)")
     arguments = parser.parse_args(argv)
     bench = benches[arguments.name]
+    arguments.servers = arguments.servers or bench.servers
     print(f"{bench.what}, on {arguments.servers} servers with {arguments.hcas} HCAs each …", file=sys.stderr)
     figures = dict(bench.measure(arguments))
     result = {

@@ -36,7 +36,7 @@ from subnet.default import keywords_to_json
 from subnet.guid import GUID
 from subnet.observed import ObservedFabric
 from subnet.opensm_reading import Fabric
-from subnet.partitions_conf import NO_PARENT, Header, table_digest
+from subnet.partitions_conf import NEWEST, NO_PARENT, Header, table_digest
 from subnet.pkey import PKey
 from subnet.plan import unified_diff
 from subnet.policy import Limits
@@ -213,7 +213,7 @@ def _explanation(
         fabric,
         master=hosts[master],
         sm_ports=tuple(hosts.values()),
-        header=Header(subnet.name, newest + 1, NO_PARENT if parent is None else parent.digest),
+        header=Header(subnet.name, newest + 1, NO_PARENT if parent is None else parent.digest, layout=NEWEST),
         labels={GUID(guid): hostname for guid, hostname in servers},
         names=in_use,
         reserved=[row.name for row in rows if row.retired_at is not None],
@@ -301,7 +301,7 @@ def _of_differing(
 
 def _of_policy(table: PartitionTable, fabric: ObservedFabric, registered: Iterable[GUID]) -> Iterator[Obstacle]:
     limits = Limits(capacity={guid: port.capacity for guid, port in fabric.ports.items()})
-    for violation in policy.check(table, limits, sm_ports_registered=registered):
+    for violation in policy.check(table, limits, sm_ports_registered=registered, standing=table):
         if violation.severity == "refuse" and violation.rule not in deploy.TOLERATED_IN_ADOPTION:
             mend = "Choose other owners for the partitions, or the provider for all, or mend the file first."
             yield Obstacle(violation.rule, violation.sentence, mend)

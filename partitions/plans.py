@@ -8,7 +8,7 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from django.db.models import Max
@@ -179,7 +179,9 @@ def draw_up_plan(
     table = wanted_table(subnet=subnet, current=current, changes=changes, default=default)
     plan = diff(current, table, fabric)
     number = (Revision.objects.filter(subnet=subnet).aggregate(newest=Max("number"))["newest"] or 0) + 1
-    header = partitions_conf.Header(subnet=subnet.name, revision=number, parent=parent.digest)
+    header = partitions_conf.Header(
+        subnet=subnet.name, revision=number, parent=parent.digest, layout=partitions_conf.NEWEST
+    )
     return DrawnPlan(
         subnet=subnet,
         selection=selection,
@@ -194,7 +196,7 @@ def draw_up_plan(
         data=partitions_conf.render(table, header),
         plan=plan,
         violations=(
-            *policy.check(table, limits(fabric, table), sm_ports_registered=table.sm_ports),
+            *policy.check(table, limits(fabric, table), sm_ports_registered=table.sm_ports, standing=current),
             *handover.overtaking(plan, current),
             *_left_behind(selected, changes, current),
         ),
@@ -269,7 +271,20 @@ def _files(drawn: DrawnPlan) -> Iterable[FileChange]:
             before, note = known[item["digest"]], ""
             if item["digest"] != drawn.parent.digest:
                 note = f"The file of {host} is not the current one. Roll the current revision out there first."
-        yield FileChange(host, before, "" if before is None else unified_diff(before, drawn.data, host), note)
+        yield FileChange(host, before, "" if before is None else _shown(before, drawn.data, host), note)
+
+
+def _shown(before: bytes, after: bytes, host: str) -> str:
+    """The change as people know it from `diff -u`, without the lines that only change their place.
+
+    Earlier revisions stand in another order (ADR 16). They are shown in the new one, so that the diff says what
+    changes and not that everything has moved.
+    """
+    header = partitions_conf.Header.of(before)
+    if header.layout != partitions_conf.NEWEST:
+        table = partitions_conf.parse_strict(before).table
+        before = partitions_conf.render(table, replace(header, layout=partitions_conf.NEWEST))
+    return unified_diff(before, after, host)
 
 
 def _ways(changes: Iterable[StagedChange]) -> list[str]:

@@ -16,6 +16,10 @@ class InvalidPKey(SubnetError):
     """A text or number that is no P_Key, or one that no partition may have."""
 
 
+class PoolExhausted(SubnetError):
+    """A pool of P_Keys in which none is left to hand out."""
+
+
 class InvalidName(SubnetError):
     """A partition name that OpenSM would misread."""
 

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from enum import IntEnum
 
-from subnet.errors import InvalidName
+from subnet.errors import InvalidFile, InvalidName
 
 NO_PARENT = "0" * 64
 
@@ -21,6 +21,9 @@ class Layout(IntEnum):
 
     BY_PKEY = 1  # partitions by P_Key, each under its owner; members by GUID, each run of a server's under its label
     BY_OWNER = 2  # the provider's partitions, then each tenant's; members by server, each server once
+
+
+NEWEST = Layout.BY_OWNER  # what new revisions are written in
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,20 @@ class Header:
                 f"Subnet “{self.subnet[:60]}”, revision {self.revision} and parent “{self.parent[:64]}” cannot head a "
                 "file: a subnet is 1 to 60 letters, digits, “_”, “.” or “-”, a parent is 64 hex digits."
             )
+
+    @classmethod
+    def of(cls, data: bytes) -> "Header":
+        """The header of a file of ours, of which only the first line is read; raise InvalidFile for another file."""
+        match = FIRST_LINE.match(data[:400].decode("ascii", "replace").partition("\n")[0])
+        if match is None:
+            raise InvalidFile("expected “# FabricUI subnet=… revision=… parent=…”", line=1)
+        return cls.read(match)
+
+    @classmethod
+    def read(cls, match: re.Match[str]) -> "Header":
+        """The header that FIRST_LINE has matched."""
+        layout = Layout.BY_PKEY if match[4] is None else Layout.BY_OWNER
+        return cls(subnet=match[1], revision=int(match[2]), parent=match[3], layout=layout)
 
     @property
     def line(self) -> str:

@@ -32,6 +32,8 @@ class GUID(str):
     __slots__ = ()
 
     def __new__(cls, text: str) -> "GUID":
+        if type(text) is GUID:
+            return text  # checked when it was made
         canonical = text if _CANONICAL.match(text) else f"0x{_digits(text):0>16}"
         if canonical in _NOBODYS:
             raise InvalidGUID(f"“{text}” is no port's GUID: zero and all ones mean “unknown”.")

@@ -11,13 +11,13 @@ from itertools import groupby
 
 from subnet.default import STANDARD
 from subnet.errors import InvalidFile, InvalidTable
-from subnet.file_header import NO_PARENT, Header, Layout
+from subnet.file_header import NEWEST, NO_PARENT, Header, Layout
 from subnet.flags import Flags
 from subnet.pkey import DEFAULT, Membership, PKey
 from subnet.strict_reader import END, PROVIDER, ParsedFile, StrictReader
 from subnet.table import KeywordMember, Member, Partition, PartitionTable
 
-__all__ = ["NO_PARENT", "Header", "Layout", "ParsedFile", "digest", "parse_strict", "render", "table_digest"]
+__all__ = ["NEWEST", "NO_PARENT", "Header", "Layout", "ParsedFile", "digest", "parse_strict", "render", "table_digest"]
 
 
 def render(table: PartitionTable, header: Header) -> bytes:

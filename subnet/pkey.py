@@ -4,9 +4,10 @@ The membership bit is bit 15: entry 0x8010 is a full member of P_Key 0x0010, ent
 """
 
 import re
+from collections.abc import Callable, Collection, Iterable, Sequence
 from enum import StrEnum
 
-from subnet.errors import InvalidPKey
+from subnet.errors import InvalidPKey, PoolExhausted
 
 FULL_BIT = 0x8000
 DEFAULT_NUMBER = 0x7FFF
@@ -96,3 +97,22 @@ def split_entry(number: int) -> tuple[PKey, Membership]:
 def entry_text(number: int) -> str:
     """A table entry as it is printed: `0x8010`."""
     return f"0x{number:04x}"
+
+
+def draw(
+    pool: Iterable[int],
+    taken: Collection[int],
+    cooling: Collection[int],
+    choose: Callable[[Sequence[PKey]], PKey],
+) -> PKey:
+    """A P_Key of `pool` for a new partition that nobody has (`taken`) and nobody had lately (`cooling`).
+
+    `choose` picks one of what is left, at random: a key that can be foretold can be tried by a tenant before it is
+    handed out. Raises PoolExhausted, which says how many are only cooling down.
+    """
+    left = [number for number in pool if FIRST_USABLE <= number <= LAST_USABLE and number not in taken]
+    free = [PKey(number) for number in left if number not in cooling]
+    if not free:
+        waits = f", and {len(left)} that were in use lately are cooling down" if left else ""
+        raise PoolExhausted(f"Every P_Key of the pool is in use{waits}. Widen the pool, or retire a partition.")
+    return choose(free)

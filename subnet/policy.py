@@ -5,13 +5,15 @@ It reports and never raises; the operations decide what to do with a violation.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
 
+from subnet import policy_language
 from subnet.guid import GUID
+from subnet.member import membership_by_keyword
 from subnet.pkey import Membership
 from subnet.table import Member, Partition, PartitionTable
+from subnet.violation import Severity, Violation
 
-Severity = Literal["refuse", "warn"]
+__all__ = ["Limits", "Severity", "Violation", "check"]
 
 # From this share of its slots on, a port's table is called nearly full.
 NEARLY_FULL = 0.9
@@ -28,23 +30,23 @@ class Limits:
         return self.capacity if isinstance(self.capacity, int) else self.capacity.get(guid)
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """A rule that a table breaks: which, how bad, where (a port GUID, a P_Key or `table`), and a sentence."""
-
-    rule: str
-    severity: Severity
-    where: str
-    sentence: str
-
-
-def check(table: PartitionTable, limits: Limits, *, sm_ports_registered: Iterable[GUID]) -> tuple[Violation, ...]:
-    """Every rule that `table` breaks, refusals first.
+def check(
+    table: PartitionTable,
+    limits: Limits,
+    *,
+    sm_ports_registered: Iterable[GUID],
+    standing: PartitionTable | None = None,
+) -> tuple[Violation, ...]:
+    """Every rule that `table` breaks, refusals first. `standing` is the current table, adopted or ours.
 
     Refused: no SM port, a registered SM port missing from Default's full members, a stranger among them, a port in
-    two tenants' partitions, a tenant's port as a full member of a provider's partition, more keys than the port
-    holds. Warned of: a table nearly full, unknown capacities, an SM port in a partition, partitions whose members
-    cannot talk to each other. Reserved P_Keys and names that OpenSM misreads cannot get into a table at all.
+    two tenants' partitions, a tenant's port as a full member of a provider's (shared) partition, more keys than the
+    port holds; and, unless it stands already as it is (then it is warned of, because an adopted file must stay
+    plannable): a keyword in a tenant's partition, one that makes HCA ports full in a provider's, SELF in a partition,
+    an SM that demotes its own port.
+    Warned of: a table nearly full, unknown capacities, an SM port in a partition, partitions whose members cannot
+    talk to each other, an open Default, switches or routers limited in it, flags and groups without effect. Reserved
+    P_Keys and names that OpenSM misreads cannot get into a table at all.
     """
     held: dict[GUID, list[tuple[Partition, Member]]] = {}
     for partition, member in table.memberships():
@@ -54,6 +56,7 @@ def check(table: PartitionTable, limits: Limits, *, sm_ports_registered: Iterabl
         *_tenants(table, held),
         *_capacities(table, limits, held),
         *_silent_partitions(table),
+        *policy_language.violations(table, standing),
     ]
     return tuple(sorted(found, key=lambda violation: violation.severity != "refuse"))
 
@@ -132,9 +135,15 @@ def _capacities(
     table: PartitionTable, limits: Limits, held: Mapping[GUID, list[tuple[Partition, Member]]]
 ) -> Iterator[Violation]:
     unknown: list[GUID] = []
+    by_keyword = frozenset(
+        p.pkey for p in table.partitions if membership_by_keyword(p.keywords, "CA", is_self=False) is not None
+    )
+    if by_keyword and not isinstance(limits.capacity, int):
+        held = {guid: held.get(guid, []) for guid in held.keys() | limits.capacity.keys()}
     for guid, places in held.items():
         capacity = limits.of(guid)
-        keys = len(places) + 1  # Default takes one
+        # Default takes one; so does each partition whose keyword stands for all HCA ports.
+        keys = 1 + (len({p.pkey for p, _ in places} | by_keyword) if by_keyword else len(places))
         if capacity is None:
             unknown.append(guid)
         elif keys > capacity:
@@ -165,11 +174,16 @@ def _capacities(
 
 def _silent_partitions(table: PartitionTable) -> Iterator[Violation]:
     for partition in table.partitions:
-        if len(partition.members) > 1 and not any(m.membership == Membership.FULL for m in partition.members):
+        everyone = [
+            *(member.membership for member in partition.members),
+            *(keyword.membership for keyword in partition.keywords),
+        ]
+        is_more_than_one = len(everyone) > 1 or partition.keywords
+        if is_more_than_one and Membership.FULL not in everyone:
             yield Violation(
                 "all_limited",
                 "warn",
                 str(partition.pkey),
-                f"All {len(partition.members)} members of {partition.name} ({partition.pkey}) are limited, so none "
-                "can talk to another. Make at least one a full member.",
+                f"All {len(everyone)} members of {partition.name} ({partition.pkey}) are limited, so none can talk to "
+                "another. Make at least one a full member.",
             )

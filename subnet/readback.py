@@ -12,7 +12,7 @@ from subnet.census import CensusProblem, census, where
 from subnet.guid import GUID
 from subnet.index import Prediction, predict
 from subnet.observed import ObservedFabric, PortReading
-from subnet.pkey import DEFAULT, FULL_BIT, Membership, PKey, entry, entry_text
+from subnet.pkey import DEFAULT, FULL_BIT, Membership, entry, entry_text
 from subnet.table import PartitionTable
 
 __all__ = [
@@ -95,13 +95,9 @@ class ReadBack:
         return any(discrepancy.is_contrary for discrepancy in self.discrepancies)
 
 
-def expected(table: PartitionTable, reading: PortReading, sm_ports: Collection[GUID]) -> frozenset[int]:
-    """The 16-bit entries that one port should hold, Default included.
-
-    Default is full on SM ports, switches and routers and limited on all others, as the file says.
-    """
-    held = {p.pkey: m.membership for p, m in table.memberships() if m.guid == reading.guid}
-    return frozenset(_entries(held, reading, sm_ports).values())
+def expected(table: PartitionTable, reading: PortReading, *, is_self: bool = False) -> frozenset[int]:
+    """The 16-bit entries that one port should hold, Default included; `is_self`: the master is bound to it."""
+    return frozenset(_entries(table, reading, is_self=is_self).values())
 
 
 def compare(
@@ -121,13 +117,10 @@ def compare(
     return _Comparison(wanted, before, after, frozenset(affected), predictions).run()
 
 
-def _entries(held: Mapping[PKey, Membership], reading: PortReading, sm_ports: Collection[GUID]) -> dict[int, int]:
+def _entries(table: PartitionTable, reading: PortReading, *, is_self: bool) -> dict[int, int]:
     """15-bit key → 16-bit entry that a port should hold."""
-    is_full = reading.node_type != "CA" or reading.guid in sm_ports
-    entries = {_DEFAULT_KEY: entry(DEFAULT, Membership.FULL if is_full else Membership.LIMITED)}
-    for pkey, membership in held.items():
-        entries[int(pkey)] = entry(pkey, membership)
-    return entries
+    keys = table.keys_of(reading.guid, reading.node_type, is_self=is_self)
+    return {int(pkey): entry(pkey, membership) for pkey, membership in keys.items()}
 
 
 class _Comparison:
@@ -145,8 +138,8 @@ class _Comparison:
         self.after = after
         self.affected = affected
         self.predictions = predictions
-        self.held = wanted.by_port()
-        self.sm_ports = frozenset(wanted.sm_ports)
+        self.wanted = wanted
+        self.masters = frozenset(sm.guid for sm in after.masters)
         self.labels = wanted.labels
         self.names = {int(partition.pkey): partition.name for partition in wanted.partitions} | {
             _DEFAULT_KEY: "Default"
@@ -181,6 +174,9 @@ class _Comparison:
             unaffected_ports_changed=len(changed),
         )
 
+    def _entries(self, port: PortReading) -> dict[int, int]:
+        return _entries(self.wanted, port, is_self=port.guid in self.masters)
+
     def _verdict(self, guid: GUID) -> Verdict:
         """Judge one port and report what differs."""
         now, was = self.after.ports.get(guid), self.before.ports.get(guid)
@@ -194,7 +190,7 @@ class _Comparison:
 
     def _port(self, was: PortReading | None, now: PortReading) -> None:
         """Judge one port that was read after the rollout."""
-        entries = _entries(self.held.get(now.guid, {}), now, self.sm_ports)
+        entries = self._entries(now)
         if now.guid in self.affected:
             self._keys(now, entries)
             self._indexes(was, now, entries)
@@ -248,9 +244,9 @@ class _Comparison:
         """Report every key of an affected port that does not stand where it was predicted."""
         prediction = self.predictions.get(now.guid)
         if prediction is None and was is not None:
-            wanted = self.held.get(now.guid, {})
-            default = Membership.FULL if entries[_DEFAULT_KEY] & FULL_BIT else Membership.LIMITED
-            prediction = predict(was.pkeys, was.capacity, wanted, default)
+            keys = self.wanted.keys_of(now.guid, now.node_type, is_self=now.guid in self.masters)
+            default = keys.pop(DEFAULT)
+            prediction = predict(was.pkeys, was.capacity, keys, default)
         if prediction is None:
             self.indexes_skipped += 1
             prediction = Prediction(survivors={0: entries[_DEFAULT_KEY]})
@@ -306,7 +302,7 @@ class _Comparison:
         ports = [port for port in self.after.end_ports.values() if port.is_read]
         if not ports or any(port.pkeys != _FALLBACK for port in ports):
             return
-        if all(set(_entries(self.held.get(p.guid, {}), p, self.sm_ports).values()) == {0xFFFF} for p in ports):
+        if all(set(self._entries(port).values()) == {0xFFFF} for port in ports):
             return
         yield Discrepancy(
             None,

@@ -96,9 +96,7 @@ class StrictReader:
         return match
 
     def _header(self) -> Header:
-        match = self._take(FIRST_LINE, "“# FabricUI subnet=… revision=… parent=…”")
-        layout = Layout.BY_PKEY if match[4] is None else Layout.BY_OWNER
-        return Header(subnet=match[1], revision=int(match[2]), parent=match[3], layout=layout)
+        return Header.read(self._take(FIRST_LINE, "“# FabricUI subnet=… revision=… parent=…”"))
 
     def _default(self) -> tuple[DefaultPartition, tuple[GUID, ...]]:
         """Default, and the SM ports: the full members that stand before any comment."""

@@ -122,7 +122,8 @@ class PartitionTable:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sm_ports", tuple(sorted({GUID(text) for text in self.sm_ports})))
-        labels = {GUID(text): safe_label(label) for text, label in self.labels.items()}
+        safe = {label: safe_label(label) for label in set(self.labels.values())}
+        labels = {GUID(text): safe[label] for text, label in self.labels.items()}
         object.__setattr__(self, "labels", labels)
         self._drop_sm_ports_from_exceptions()
         ordered = tuple(sorted(self.partitions, key=lambda partition: partition.pkey))
@@ -163,14 +164,13 @@ class PartitionTable:
 
         For one port the last line wins: the keywords in their order, then its GUID (ground truth: OpenSM, 2.7).
         """
-        keys = {}
+        keys = {DEFAULT: self.default_of(guid, node_type, is_self=is_self)}
         look_ups = self._look_ups()
         for partition in look_ups.by_keyword:
             membership = membership_by_keyword(partition.keywords, node_type, is_self=is_self)
             if membership is not None:
                 keys[partition.pkey] = membership
         keys.update(look_ups.held.get(guid, {}))
-        keys[DEFAULT] = self.default_of(guid, node_type, is_self=is_self)
         return keys
 
     def default_of(self, guid: GUID, node_type: NodeType, *, is_self: bool = False) -> Membership:
@@ -205,10 +205,12 @@ class PartitionTable:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "PartitionTable":
         """The table that `to_json` wrote, also in earlier versions; raise SubnetError when it holds what none may."""
+        labels = {GUID(guid): label for guid, label in value["labels"].items()}
+        known = {str(guid): guid for guid in labels}  # most members have a label: each GUID is checked once
         return cls(
             sm_ports=tuple(GUID(text) for text in value["sm_ports"]),
-            partitions=tuple(_partition_from_json(item) for item in value["partitions"]),
-            labels={GUID(guid): label for guid, label in value["labels"].items()},
+            partitions=tuple(_partition_from_json(item, known) for item in value["partitions"]),
+            labels=labels,
             default=DefaultPartition.from_json(value["default"]) if "default" in value else STANDARD,
         )
 
@@ -224,8 +226,14 @@ class _Lookups:
     @classmethod
     def of(cls, table: PartitionTable) -> "_Lookups":
         held: dict[GUID, dict[PKey, Membership]] = {}
-        for partition, member in table.memberships():
-            held.setdefault(member.guid, {})[partition.pkey] = member.membership
+        for partition in table.partitions:
+            pkey = partition.pkey
+            for member in partition.members:
+                keys = held.get(member.guid)
+                if keys is None:
+                    held[member.guid] = {pkey: member.membership}
+                else:
+                    keys[pkey] = member.membership
         return cls(
             held=held,
             by_keyword=tuple(partition for partition in table.partitions if partition.keywords),
@@ -250,14 +258,14 @@ def _partition_to_json(partition: Partition) -> dict[str, Any]:
     return value
 
 
-def _partition_from_json(value: Mapping[str, Any]) -> Partition:
+def _partition_from_json(value: Mapping[str, Any], known: Mapping[str, GUID]) -> Partition:
     members: Iterable[tuple[str, str]] = value["members"]
     return Partition(
         pkey=PKey.parse(value["pkey"]),
         name=value["name"],
         tenant=value["tenant"],
         flags=Flags.from_json(value["flags"]) if "flags" in value else Flags(ipoib=value["ipoib"]),
-        members=tuple(Member(GUID(guid), Membership(membership)) for guid, membership in members),
+        members=tuple(Member(known.get(guid) or GUID(guid), Membership(membership)) for guid, membership in members),
         keywords=keywords_from_json(value.get("keywords", [])),
         mgids=tuple(value.get("mgids", ())),
     )

@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given
 
-from subnet.errors import InvalidPKey
-from subnet.pkey import DEFAULT, Membership, PKey, entry, entry_text, split_entry
+from subnet.errors import InvalidPKey, PoolExhausted
+from subnet.pkey import DEFAULT, Membership, PKey, draw, entry, entry_text, split_entry
 from tests.subnet.strategies import memberships, pkeys
 
 
@@ -55,3 +55,25 @@ def test_a_membership_from_a_row_is_not_taken_for_limited():
 def test_an_empty_slot_is_no_entry(number):
     with pytest.raises(InvalidPKey):
         split_entry(number)
+
+
+def test_a_drawn_pkey_is_free_and_cool():
+    offered = []
+
+    def last(free):
+        offered.append(list(free))
+        return free[-1]
+
+    assert draw(range(0x0000, 0x10000), (), (), last) == PKey(0x7FFE)
+    assert (len(offered[0]), offered[0][0]) == (0x7FFE, PKey(1))
+    drawn = draw(range(0x10, 0x16), taken={0x10, PKey(0x15)}, cooling={0x14}, choose=last)
+    assert drawn == PKey(0x13)
+    assert type(drawn) is PKey
+    assert offered[1] == [0x11, 0x12, 0x13]
+
+
+def test_an_exhausted_pool_says_what_is_cooling_down():
+    with pytest.raises(PoolExhausted, match=r"in use, and 2 that were in use lately are cooling down\. Widen"):
+        draw([1, 2, 3], taken=[2], cooling=[1, 3], choose=min)
+    with pytest.raises(PoolExhausted, match=r"is in use\. Widen"):
+        draw([1, 0x7FFF, 0], taken=[1], cooling=[], choose=min)

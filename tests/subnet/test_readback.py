@@ -363,9 +363,9 @@ def test_a_key_that_a_full_table_could_not_take_is_missing_and_has_no_wrong_plac
     ],
 )
 def test_what_a_port_should_hold(reading, entries):
-    assert expected(WANTED, reading, WANTED.sm_ports) == entries
+    assert expected(WANTED, reading) == entries
 
 
 def test_full_is_full():
     wanted = table(partition(TRAINING, "training", "acme", guid(1), membership=FULL))
-    assert expected(wanted, GOOD, ()) == {0x7FFF, 0xAC41}
+    assert expected(wanted, GOOD) == {0x7FFF, 0xAC41}

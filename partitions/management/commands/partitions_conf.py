@@ -1,0 +1,118 @@
+"""`manage.py partitions_conf`: what OpenSM would make of a partition file, before anybody places it.
+
+Reads files and prints; it needs no database and reaches no machine. Exit status: 0 answered, 1 `check` says refuse,
+2 the question cannot be answered (no such file, no GUID, no topology).
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from partitions import conf_report
+from subnet.errors import InvalidGUID, InvalidListing
+from subnet.guid import GUID
+from subnet.opensm_reading import Fabric, Reading, check, read
+
+UNANSWERED = 2
+_HELP = {
+    "check": "verdict and findings, without knowing the fabric",
+    "explain": "each end port's P_Key table on a given fabric, by a freshly started OpenSM",
+    "diff": "the ports whose table differs between two files",
+}
+
+
+class Command(BaseCommand):
+    """Say what OpenSM 3.3.23 makes of a partitions.conf."""
+
+    help = "Say what OpenSM would make of a partitions.conf: check, explain or diff (docs/partitions-conf.md)."
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Take the verb and what it needs."""
+        verbs = parser.add_subparsers(dest="verb", required=True)
+        for verb, what in _HELP.items():
+            sub = verbs.add_parser(verb, help=what)
+            if verb == "diff":
+                sub.add_argument("old", metavar="OLD", help="the file as it is; - is standard input")
+                sub.add_argument("file", metavar="NEW", help="the file as it would be; - is standard input")
+            else:
+                sub.add_argument("file", metavar="FILE", help="the file; - is standard input")
+            sub.add_argument("--json", action="store_true", help="print one JSON object")
+            if verb != "check":
+                sub.add_argument("--topology", required=True, metavar="NET", help="text of ibnetdiscover, or for ibsim")
+                sub.add_argument("--sm", required=True, metavar="0xGUID", help="port GUID that the SM is bound to")
+                sub.add_argument("--allow-both-pkeys", action="store_true", help="opensm.conf says so")
+                sub.add_argument(
+                    "--port-guids", choices=("counted", "listed"), default="counted",
+                    help="port GUIDs are node GUID + port number, as in ibsim (default), or stand in NET's brackets",
+                )  # fmt: skip
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Answer on standard output."""
+        verb, as_json = options["verb"], options["json"]
+        data = _bytes_of(options["file"])
+        if verb == "check":
+            found = check(data)
+            self._print(conf_report.check_json(found) if as_json else conf_report.check_text(found))
+            if found.verdict == "refuse":
+                sys.exit(1)
+            return
+        fabric = _fabric(options)
+        reading = _read(data, fabric, options)
+        if verb == "explain":
+            self._print(conf_report.explain_json(reading) if as_json else conf_report.explain_text(reading, fabric))
+        else:
+            if options["old"] == options["file"] == "-":
+                raise CommandError("Only one of the two files can be standard input.", returncode=UNANSWERED)
+            old = _read(_bytes_of(options["old"]), fabric, options)
+            self._print(conf_report.diff_json(old, reading) if as_json else conf_report.diff_text(old, reading, fabric))
+
+    def _print(self, pieces: Iterator[str]) -> None:
+        """Write the answer piece by piece; a reader that stops reading (head) is no error."""
+        try:
+            for piece in pieces:
+                self.stdout.write(piece, ending="")
+            self.stdout.write("\n", ending="")
+            self.stdout.flush()
+        except BrokenPipeError:
+            # Python would complain again when it flushes at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _read(data: bytes, fabric: Fabric, options: dict[str, Any]) -> Reading:
+    return read(data, fabric, allow_both_pkeys=options["allow_both_pkeys"])
+
+
+def _fabric(options: dict[str, Any]) -> Fabric:
+    """The fabric that --topology and --sm name."""
+    if options["topology"] == "-":
+        raise CommandError("The topology cannot be standard input.", returncode=UNANSWERED)
+    text = _bytes_of(options["topology"]).decode("utf-8", "replace")
+    try:
+        return Fabric.from_net(text, sm_port=GUID(options["sm"]), port_guids=options["port_guids"])
+    except (InvalidGUID, InvalidListing) as error:
+        raise CommandError(str(error), returncode=UNANSWERED) from error
+
+
+def _bytes_of(name: str) -> bytes:
+    """The bytes of a file or, for `-`, of standard input."""
+    try:
+        if name == "-":
+            return sys.stdin.buffer.read()
+        return _path(name).read_bytes()
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise CommandError(f"{name!r} cannot be read: {why}.", returncode=UNANSWERED) from error
+
+
+def _path(name: str) -> Path:
+    """The file a person means: `./run` changes into its own folder first and leaves theirs in OLDPWD."""
+    path = Path(name)
+    before = os.environ.get("OLDPWD")
+    if not path.is_absolute() and before and not path.exists() and (Path(before) / path).exists():
+        return Path(before) / path
+    return path
