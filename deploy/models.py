@@ -155,6 +155,26 @@ class Observation(models.Model):
         return f"observation of {self.subnet} ({self.state})"
 
 
+class TableChanges(models.Model):
+    """Which tables an observation found changed since the one before, and which OpenSM processes it met.
+
+    What index prediction needs of the past (`deploy/table_history.py`), without reading every stored table again.
+    """
+
+    observation = models.OneToOneField(Observation, on_delete=models.PROTECT, related_name="table_changes")
+    subnet = models.ForeignKey(Subnet, on_delete=models.PROTECT, related_name="+")
+    master = models.CharField(max_length=40, blank=True)  # manager host of the only master; "" when it is none of ours
+    processes = models.JSONField(default=dict)  # host → [pid, started] of its OpenSM, [] when none ran; those asked
+    is_base = models.BooleanField(default=False)  # whether `data` holds every port, so that nothing older is needed
+    data = models.BinaryField()  # zlib of JSON: port GUID → {index: entry}, "unread", or null when it was not there
+
+    class Meta:
+        indexes = [models.Index(fields=["subnet", "-id"], name="table_changes_newest")]
+
+    def __str__(self) -> str:
+        return f"changes seen by {self.observation}"
+
+
 class Rollout(models.Model):
     """One run that makes a revision true. Its story is in its steps, its end in `state` and `cause`."""
 

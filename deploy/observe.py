@@ -16,7 +16,7 @@ from django.utils import timezone
 from audit.actions import Action
 from audit.record import record
 from audit.values import SYSTEM, Subject
-from deploy import evidence, files, queries, tables
+from deploy import evidence, files, queries, table_history, tables
 from deploy.look import Look, ManagerHosts, told
 from deploy.models import RUNNING, Fence, Observation
 from deploy.proof import Unseen
@@ -106,10 +106,18 @@ def _keep(
             managers=_managers(observation, look),
             census=evidence.census_rows(fabric, registered=set(registered.values())),
         )
-    observation.refresh_from_db()
+        observation.refresh_from_db()
+        if kept:
+            table_history.keep(observation, fabric=fabric, processes=_processes(look))
     tables.remember(stored.digest, fabric)
     if kept:
         record_seen(subnet=observation.subnet, readings=fabric.ports.values(), at=at)
+
+
+def _processes(look: Look) -> dict[str, tuple[int, ...]]:
+    """Host → PID and start of its OpenSM, empty where none runs; without the hosts that did not say."""
+    running = {view.name: view.identity.process for view in look.views if view.identity is not None}
+    return {name: (process.pid, process.started) if process is not None else () for name, process in running.items()}
 
 
 def _fail(observation: Observation, sentence: str, *, look: Look, now: datetime) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from django.conf import settings
 
-from deploy import evidence, files, tables
+from deploy import evidence, files, table_history, tables
 from deploy.files import Standing
 from deploy.look import HostView, ManagerHosts
 from deploy.models import Revision, Rollout
@@ -22,6 +22,7 @@ from inventory.models import ManagerHost
 from remote.manager_host import ReloadMark
 from subnet.census import where
 from subnet.guid import GUID
+from subnet.index import PortHistory
 from subnet.observed import ObservedFabric
 from subnet.partitions_conf import ParsedFile, parse_strict
 from subnet.table import PartitionTable
@@ -115,7 +116,7 @@ class Terms:
         Raises Unseen.
         """
         forward = revision.pk == self.rollout.revision_id
-        expectation = self._expectation(revision)
+        expectation = self._expectation(revision, mark=mark)
         self.strict.result()
         host = managers.hosts.get(mark.get("host", ""))
         if host is None:
@@ -145,7 +146,14 @@ class Terms:
         )
         return {"read_back": evidence_json, "outcomes": evidence.outcomes(judgement.reading.hosts)}
 
-    def _expectation(self, revision: Revision) -> Future[Expectation]:
+    def _histories(self, mark: Mapping[str, Any]) -> Mapping[GUID, PortHistory]:
+        """What each port held under the very process that reads the revision; nothing when another one does."""
+        rollout = self.rollout
+        found = table_history.histories(rollout.subnet, until=rollout.before, besides=rollout)
+        is_marked = found.process == tuple(mark.get(name) for name in ("host", "pid", "started"))
+        return found.ports if is_marked else {}
+
+    def _expectation(self, revision: Revision, *, mark: Mapping[str, Any]) -> Future[Expectation]:
         """Work out in a thread what to find, while the barrier waits."""
         rollout, before = self.rollout, self.rollout.before
         forward = revision.pk == rollout.revision_id
@@ -158,6 +166,7 @@ class Terms:
             others=[other.table for other in others],
             before=lambda: tables.fabric(before),
             forward=forward,
+            histories=self._histories(mark) if forward and not self.left_over else {},
         )
 
 
@@ -168,11 +177,12 @@ def _work_out(
     others: Sequence[Mapping[str, Any]],
     before: Callable[[], ObservedFabric],
     forward: bool,
+    histories: Mapping[GUID, PortHistory],
 ) -> Expectation:
     if standing is not None:
         standing.require_sound()
     table = PartitionTable.from_json(wanted)
     tables_between = [PartitionTable.from_json(other) for other in others]
     if forward:
-        return expect(start=tables_between, wanted=table, before=before())
+        return expect(start=tables_between, wanted=table, before=before(), histories=histories)
     return expect_back(passing=tables_between, wanted=table, before=before())

@@ -14,7 +14,7 @@ from functools import cached_property
 from django.db.models import Max
 
 from deploy.models import Observation, Revision
-from deploy.queries import current_revision, latest_observation, observed_fabric
+from deploy.queries import current_revision, latest_observation, observed_fabric, port_histories
 from inventory.models import ManagerHost, Server, Subnet
 from partitions import handover, mirror, refusals
 from partitions.desired import wanted_table
@@ -172,12 +172,13 @@ def draw_up_plan(
     if looked is not None and looked.state != Observation.State.DONE:
         looked = None
     fabric = None if looked is None else observed_fabric(looked)
+    histories = None if looked is None else port_histories(subnet, until=looked)
     selected = tuple(selection.of(subnet=subnet, user=user).whole().order_by("pk"))
     current = parent.partition_table()
     changes, waiting = handover.split(selected, current)
     default = selection.default(subnet=subnet, user=user)
     table = wanted_table(subnet=subnet, current=current, changes=changes, default=default)
-    plan = diff(current, table, fabric)
+    plan = diff(current, table, fabric, history=histories)
     number = (Revision.objects.filter(subnet=subnet).aggregate(newest=Max("number"))["newest"] or 0) + 1
     header = partitions_conf.Header(
         subnet=subnet.name, revision=number, parent=parent.digest, layout=partitions_conf.NEWEST
