@@ -11,13 +11,16 @@ from deploy.models import Observation, Rollout
 from deploy.queries import latest_observation, tables_were_true_since
 from inventory.models import Server, Subnet
 from partitions import mirror
+from partitions.desired import wanted_table
 from partitions.doer import Doer, as_actor, as_person
 from partitions.errors import MoveRefused, StalePlan
 from partitions.models import StagedChangeQuerySet
 from partitions.plans import DrawnPlan, draw_up_plan
 from partitions.selection import Selection
-from partitions.staleness import is_fresh, newer_revisions, require_fresh, what_changed
+from partitions.staleness import is_fresh, line_from, require_fresh, what_changed
 from people.models import User
+from subnet.partitions_conf import table_digest
+from subnet.rebase import Conflict, rebase
 
 
 @transaction.atomic
@@ -68,17 +71,27 @@ def _rebase(drawn: DrawnPlan, person: User, looked_at: str, now: datetime) -> Dr
     """The same plan on the current revision, if it is the same: same changes, same ports, same tables of theirs.
 
     Then only other ports have changed since, and what the person looked at is what goes out. It stands on the
-    latest look, because the one looked at is older than the newer revision's proof.
+    latest look, because the one looked at is older than the newer revision's proof. Raises StalePlan when both touch
+    the same.
     """
-    if not newer_revisions(drawn, looked_at):
-        return None
+    line = line_from(drawn, looked_at)
     latest, since = latest_observation(drawn.subnet), tables_were_true_since(drawn.subnet)
+    if len(line) < 2 or drawn.differs_in(looked_at) & {"changes"}:
+        return None
+    base = line[0].partition_table()
+    wanted = wanted_table(subnet=drawn.subnet, current=base, changes=drawn.changes, default=drawn.default)
+    rebased = rebase(base, drawn.current, wanted)
+    if isinstance(rebased, Conflict):
+        raise StalePlan(f"{what_changed(drawn, looked_at, None)} {rebased.sentence}")
     if latest is None or latest.read_at is None or not is_fresh(latest, now):
         return None
     if since is not None and latest.read_at < since:
         return None
     again = draw_up_plan(subnet=drawn.subnet, selection=drawn.selection, user=person, observation=latest)
-    return None if again.differs_in(looked_at) & {"changes", "ports"} else again
+    is_same = not again.differs_in(looked_at) & {"changes", "ports"} and table_digest(rebased) == table_digest(
+        again.table
+    )
+    return again if is_same else None
 
 
 def _refuse_idle(drawn: DrawnPlan) -> None:

@@ -51,19 +51,19 @@ def is_fresh(observation: Observation, now: datetime) -> bool:
     return observation.read_at is not None and observation.read_at >= oldest
 
 
-def newer_revisions(drawn: DrawnPlan, looked_at: str) -> tuple[Revision, ...] | None:
-    """The revisions that became current since the plan with digest `looked_at` was drawn, the oldest first.
+def line_from(drawn: DrawnPlan, looked_at: str) -> tuple[Revision, ...]:
+    """The revision that the plan with digest `looked_at` was drawn on, and those that became current since, in order.
 
-    None when the plan stands on no revision that leads to the current one.
+    Empty when the plan stands on no revision that leads to the current one.
     """
-    newer: list[Revision] = []
+    line: list[Revision] = []
     revision: Revision | None = drawn.parent
-    while revision is not None and len(newer) <= FARTHEST_BACK:
+    while revision is not None and len(line) <= FARTHEST_BACK:
+        line.append(revision)
         if drawn.stands_on(looked_at, revision):
-            return tuple(reversed(newer))
-        newer.append(revision)
+            return tuple(reversed(line))
         revision = revision.parent
-    return None
+    return ()
 
 
 def what_changed(drawn: DrawnPlan, looked_at: str, since: datetime | None) -> str:
@@ -85,7 +85,7 @@ def what_changed(drawn: DrawnPlan, looked_at: str, since: datetime | None) -> st
 
 
 def _revisions(drawn: DrawnPlan, looked_at: str) -> Iterable[str]:
-    newer = newer_revisions(drawn, looked_at)
+    newer = line_from(drawn, looked_at)[1:]
     if not newer:
         yield f"{drawn.parent} by {drawn.parent.author_name} has become current"
         return
