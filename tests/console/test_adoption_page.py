@@ -45,9 +45,9 @@ def form(client, site: ByHand) -> dict[str, str]:
     return {"observation": explained.observation.public_id, "digest": explained.digest}
 
 
-def managed(site: ByHand) -> None:
+def managed(site: ByHand, file: bytes = FILE) -> None:
     """Adopted, placed and proven, as the worker leaves it."""
-    look = site.look(FILE)
+    look = site.look(file)
     explained = adoption.explain_look(observation=look)
     adoption.adopt(observation=look, digest=explained.digest, actor=site.olga)
     rollout = adoption.place(subnet=site.subnet, observation=look, actor=site.olga)
@@ -167,6 +167,15 @@ def test_after_it_default_is_closed_in_steps(site, operator):
     staged = StagedDefault.objects.get()
     assert staged.keywords[0] == ["ALL", "limited"]
     assert staged.members == [[N[3], "full"]]
+
+
+def test_canaries_add_up_and_can_be_taken_back(site, operator):
+    """A port that the file makes limited by GUID never becomes full because somebody chose a canary."""
+    managed(site, FILE.replace(b"ALL=full", f"ALL=full,{N[5]}=limited".encode()))
+    operator.post(address(site, "default"), {"how": "canary", "server": site.server.public_id})
+    assert StagedDefault.objects.get().members == [[N[3], "limited"], [N[5], "limited"]]
+    operator.post(address(site, "default"), {"how": "back", "server": site.server.public_id})
+    assert not StagedDefault.objects.exists()  # that is what is current
 
 
 def test_ports_that_closing_concerns_are_listed(site, operator):
