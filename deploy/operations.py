@@ -53,7 +53,8 @@ def record_first_revision(*, subnet: Subnet, table: PartitionTable, actor: Actor
     if Fence.objects.filter(subnet=subnet).exists():
         raise StaleRevision(f"Subnet {subnet} has its first revision already. Propose the next one instead.")
     _refuse_by_policy(subnet, table, standing=table)
-    revision = _new_revision(subnet=subnet, table=table, parent=None, actor=actor, reason="")
+    # It says what stands on the hosts already, and the lab writes the first layout.
+    revision = _new_revision(subnet=subnet, table=table, parent=None, actor=actor, reason="", layout=Layout.BY_PKEY)
     Fence.objects.create(subnet=subnet, current=revision)
     _record_revision(revision, actor=actor)
     return revision
@@ -121,8 +122,12 @@ def propose(*, subnet: Subnet, table: PartitionTable, parent: Revision, actor: A
             f"Subnet {subnet} is in mode observe: FabricUI only looks. Set the mode to propose or write first."
         )
     is_adopted = files.Standing.of(parent).is_adopted
-    tolerated = TOLERATED_IN_ADOPTION if is_adopted else frozenset()
-    _refuse_by_policy(subnet, table, standing=parent.partition_table(), tolerated=tolerated)
+    _refuse_by_policy(
+        subnet,
+        table,
+        standing=parent.partition_table(),
+        tolerated=TOLERATED_IN_ADOPTION if is_adopted else frozenset(),
+    )
     try:
         with transaction.atomic():
             fence = Fence.objects.select_for_update().get(subnet=subnet)
@@ -265,7 +270,9 @@ def _refuse_by_policy(
     ports = tables.fabric(newest).ports if newest is not None else {}
     capacity = {guid: port.capacity for guid, port in ports.items()}
     violations = check(table, Limits(capacity), sm_ports_registered=registered, standing=standing)
-    refusing = [found for found in violations if found.severity == "refuse" and found.rule not in tolerated]
+    refusing = [
+        violation for violation in violations if violation.severity == "refuse" and violation.rule not in tolerated
+    ]
     if refusing:
         raise PolicyRefused(refusing)
 
@@ -327,12 +334,16 @@ def _proposed_before(*, subnet: Subnet, table: PartitionTable, parent: Revision)
 
 
 def _new_revision(
-    *, subnet: Subnet, table: PartitionTable, parent: Revision | None, actor: Actor, reason: str
+    *,
+    subnet: Subnet,
+    table: PartitionTable,
+    parent: Revision | None,
+    actor: Actor,
+    reason: str,
+    layout: Layout = NEWEST,
 ) -> Revision:
     newest = Revision.objects.filter(subnet=subnet).aggregate(number=Max("number"))["number"] or 0
     parent_digest = NO_PARENT if parent is None else parent.digest
-    # The first revision says what stands on the hosts already, which the lab and people write in the first layout.
-    layout = Layout.BY_PKEY if parent is None else NEWEST
     data = render(table, Header(subnet=subnet.name, revision=newest + 1, parent=parent_digest, layout=layout))
     return Revision.objects.create(
         subnet=subnet,

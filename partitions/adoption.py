@@ -213,7 +213,7 @@ def _explanation(
         fabric,
         master=hosts[master],
         sm_ports=tuple(hosts.values()),
-        header=Header(subnet.name, newest + 1, NO_PARENT if parent is None else parent.digest, layout=NEWEST),
+        header=Header(subnet.name, newest + 1, NO_PARENT if parent is None else parent.digest, NEWEST),
         labels={GUID(guid): hostname for guid, hostname in servers},
         names=in_use,
         reserved=[row.name for row in rows if row.retired_at is not None],

@@ -40,6 +40,11 @@ class Hazard:
     keys: tuple[int, ...] = ()
     index: int | None = None
 
+    @property
+    def needs_takeover(self) -> bool:
+        """Whether it only happens when the subnet manager changes, or the port is away, before the file is read."""
+        return self.kind == "freed_index_reused_after_takeover"
+
 
 @dataclass(frozen=True, slots=True)
 class PortHistory:
