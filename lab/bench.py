@@ -19,6 +19,7 @@ class Bench:
     measure: Callable[[argparse.Namespace], Figures]
     targets: Mapping[str, str]
     what: str
+    scale: str = "{servers} servers with {hcas} HCAs each"
     servers: int = 500  # simulated, unless told otherwise
 
 
@@ -38,11 +39,12 @@ def _reached(figure: float, target: str) -> bool:
 
 def main(argv: list[str]) -> int:
     """Run one benchmark and print it; return 0 only if its targets hold."""
-    from lab import bench_readback, bench_rollout, bench_table
+    from lab import bench_differential, bench_readback, bench_rollout, bench_table
 
     benches = {
         "rollout": bench_rollout.BENCH,
         "readback": bench_readback.BENCH,
+        "differential": bench_differential.BENCH,
         "plan": bench_table.PLAN,
         "render": bench_table.RENDER,
     }
@@ -52,10 +54,13 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--servers", type=int, help="simulated servers (default 500; plan and render 5000)")
     parser.add_argument("--hcas", type=int, default=8, help="HCAs a server (default 8)")
     parser.add_argument("--runs", type=int, default=5, help="measured runs of each kind (default 5)")
+    parser.add_argument("--examples", type=int, default=500, help="files of the differential (default 500)")
+    parser.add_argument("--first", type=int, default=0, help="number of the first of them (default 0)")
+    parser.add_argument("--workers", type=int, default=2, help="simulators beside one another (default 2)")
     arguments = parser.parse_args(argv)
     bench = benches[arguments.name]
     arguments.servers = arguments.servers or bench.servers
-    print(f"{bench.what}, on {arguments.servers} servers with {arguments.hcas} HCAs each …", file=sys.stderr)
+    print(f"{bench.what}, on {bench.scale.format_map(vars(arguments))} …", file=sys.stderr)
     figures = dict(bench.measure(arguments))
     result = {
         "bench": arguments.name,

@@ -7,7 +7,8 @@ from typing import Literal
 
 from subnet.errors import InvalidGUID, InvalidListing
 from subnet.guid import GUID
-from subnet.observed import NodeType, ObservedFabric
+from subnet.member import NodeType
+from subnet.observed import ObservedFabric
 
 # NodeInfo.PartitionCap of ibsim's nodes; what a real HCA has is not in this text.
 IBSIM_CAPACITY: Mapping[NodeType, int] = {"CA": 64, "SW": 8, "RT": 64}

@@ -40,13 +40,13 @@ def long_line(parser: "Parser", text: bytes, stop: int) -> None:
     """A line that goes on behind the 4094 bytes fgets takes; harmless only when cut between two members."""
     before, after = text.rstrip(BLANKS)[-1:], parser.data[stop : stop + 1]
     is_between = (
-        parser.open is not None
+        (parser.open is not None or b":" in text)
         and b"#" not in text
         and b"mgid" not in text
         and (before == b"," or after in (b",", b" ", b"\t") or text[-1:] in (b" ", b"\t"))
     )
     parser.log.add(
-        "long-line", parser.line, parser.column(0),
+        "long-line", parser.line, parser.column(len(text)),
         "OpenSM reads at most 4094 bytes of a line and takes the rest for the next line"
         + ("; here it cuts between two members." if is_between else ", in the middle of a text."),
         "Break the line after a comma of the member list, or repeat the header with the remaining members.",
@@ -199,8 +199,10 @@ _HEADER_SAYS = {
 
 
 def _header_oddity(parser: "Parser", oddity: Oddity, at: int) -> None:
-    message, fix = _HEADER_SAYS[oddity.rule]
-    parser.log.add(oddity.rule, parser.line, parser.column(at + oddity.offset), message.format(shown(oddity.text)), fix)
+    if parser.log.wants(oddity.rule):
+        message, fix = _HEADER_SAYS[oddity.rule]
+        column = parser.column(at + oddity.offset)
+        parser.log.keep(oddity.rule, parser.line, column, message.format(shown(oddity.text)), fix)
 
 
 def carriage_return(parser: "Parser", at: int, what: str) -> None:
@@ -218,13 +220,23 @@ def of_member(parser: "Parser", token: bytes, at: int, meaning: Member) -> None:
     at += len(token) - len(token.lstrip(BLANKS))
     who = f"port 0x{meaning.guid:016x}" if meaning.kind == PORT else KINDS[meaning.kind] if name else "nobody"
     how = "" if meaning.membership == AS_DEFMEMBER else MEMBERSHIPS[meaning.membership]
+    for rule in meaning.oddities:
+        if parser.log.wants(rule):
+            message, fix = _member_says(rule, token, name, value, who, how)
+            parser.log.keep(rule, parser.line, parser.column(at), message, fix)
+    if value is not None and b"\r" in value:
+        carriage_return(parser, at + token.lstrip(BLANKS).index(b"\r"), "reads this member as limited")
+
+
+def _member_says(rule: str, token: bytes, name: bytes, value: bytes | None, who: str, how: str) -> tuple[str, str]:
+    """Message and fix of a rule that a member offends."""
+    word = shown(value or b"")
     says = {
         "keyword-prefix": (f"OpenSM takes “{shown(name)}” for {who}.", f"Write {who}."),
-        "membership-prefix": (f"OpenSM takes “{shown(value or b'')}” for {how}.", f"Write {how}."),
+        "membership-prefix": (f"OpenSM takes “{word}” for {how}.", f"Write {how}."),
         "membership-empty": (f"OpenSM takes “{shown(name)}=” with nothing behind it for full.", "Write full."),
         "membership-unknown": (
-            f"OpenSM knows no membership “{shown(value or b'')}” and reads limited (case counts).",
-            "Write full or limited.",
+            f"OpenSM knows no membership “{word}” and reads limited (case counts).", "Write full or limited.",
         ),
         "membership-both": (
             f"{shown(name)}=both is full unless OpenSM runs with allow_both_pkeys, which takes a restart.",
@@ -242,11 +254,7 @@ def of_member(parser: "Parser", token: bytes, at: int, meaning: Member) -> None:
             f"OpenSM steps over a control byte before “{shown(name.lstrip())}”.", "Remove the control byte.",
         ),
     }  # fmt: skip
-    for rule in meaning.oddities:
-        message, fix = says[rule]
-        parser.log.add(rule, parser.line, parser.column(at), message, fix)
-    if value is not None and b"\r" in value:
-        carriage_return(parser, at + token.lstrip(BLANKS).index(b"\r"), "reads this member as limited")
+    return says[rule]
 
 
 def overridden(parser: "Parser", state: PartitionState, earlier: int, index: int) -> None:

@@ -73,6 +73,8 @@ class Parser:
             stop = newline + 1 if newline >= 0 else min(at + LONGEST_READ, size)
             self._reads += 1
             text = data[at:stop]
+            if newline < 0 and stop < size:
+                notes.long_line(self, text, stop)
             try:
                 self._read_line(at, text)
             except Rejected as rejected:
@@ -83,8 +85,6 @@ class Parser:
                 self._before = 0
             else:
                 self._before += stop - at
-                if stop < size:
-                    notes.long_line(self, text, stop)
             at = stop
         if not self._taken:
             causes.tell_nothing(self)

@@ -54,7 +54,7 @@ def understand(token: bytes) -> Member:
         return Member(NOBODY, 0, AS_DEFMEMBER, () if value is None else ("value-without-member",))
     oddities: list[str] = []
     membership = _membership(value, oddities)
-    for keyword, kind in _KEYWORDS:
+    for keyword, kind in _KEYWORDS if name[:1] in b"NAS" else ():
         if keyword.startswith(name):
             if name != keyword:
                 oddities.append("keyword-prefix")
