@@ -21,6 +21,7 @@ class StagedNote:
     joins: str
     by: str
     is_mine: bool
+    waits: bool  # for the server to be marked clean
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ class Card:
     key: str
     hostname: str
     facts: str
+    kind: str  # full, limited, mixed; empty in Unassigned
     trouble: lamps.Lamp | None
     staged: StagedNote | None
 
@@ -38,7 +40,7 @@ class Card:
         """What the search box looks through."""
         words = [self.hostname.lower()]
         if self.staged is not None:
-            words += ["staged", self.staged.by.lower()]
+            words += ["staged", self.staged.by.lower(), *(["waits"] if self.staged.waits else [])]
         if self.trouble is not None:
             words.append(self.trouble.word)
         return " ".join(words)
@@ -52,6 +54,7 @@ class Column:
     name: str
     pkey: str
     tenant: str
+    is_shared: bool  # the provider's: tenants' servers join it as limited members and stay where they are
     cards: tuple[Card, ...]
 
 
@@ -61,6 +64,11 @@ class Group:
 
     name: str
     columns: tuple[Column, ...]
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether these are the provider's, which tenants share."""
+        return any(column.is_shared for column in self.columns)
 
     @property
     def servers(self) -> int:
@@ -109,6 +117,7 @@ def _column(column: board.Column, notes: dict[str, StagedNote]) -> Column:
         name=column.name,
         pkey=column.pkey,
         tenant="" if column.key == UNASSIGNED else column.tenant or PROVIDER,
+        is_shared=column.is_provider,
         cards=tuple(_card(card, notes) for card in column.cards),
     )
 
@@ -123,6 +132,7 @@ def _card(card: board.Card, notes: dict[str, StagedNote]) -> Card:
         key=card.server,
         hostname=card.hostname,
         facts=_facts(card),
+        kind=card.kind,
         trouble=trouble,
         staged=notes.get(card.server),
     )
@@ -158,6 +168,7 @@ def _notes(columns: Iterable[board.Column]) -> dict[str, StagedNote]:
             joins=", ".join(joins[server]) or "nowhere else",
             by=", ".join(sorted({mark.by for mark in its_marks})),
             is_mine=all(mark.is_mine for mark in its_marks),
+            waits=any(mark.waits for mark in its_marks),
         )
         for server, its_marks in marks.items()
     }

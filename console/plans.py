@@ -4,8 +4,10 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from partitions.handover import Waiting
 from partitions.models import StagedChange
 from partitions.operations import DrawnPlan
+from people.models import Tenant
 from subnet.pkey import FULL_BIT, PKey, entry_text
 from subnet.plan import PortChange
 
@@ -44,6 +46,47 @@ class ServerRow:
     joins: str
     by: str
     ports: tuple[PortRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SecondHalf:
+    """A server that another tenant takes once it is clean: the half of its move that this plan leaves out."""
+
+    hostname: str
+    key: str
+    joins: str
+    tenant: str  # who will have it
+    former: str  # who has, or had it
+    leaves_now: bool  # whether its first half is in this plan
+    is_member: bool  # whether it is still a member somewhere of the former's
+    ports: int
+    by: str
+
+
+def second_halves(drawn: DrawnPlan) -> tuple[SecondHalf, ...]:
+    """What waits, server by server."""
+    by_server: dict[int, list[Waiting]] = defaultdict(list)
+    for waiting in drawn.waiting:
+        by_server[waiting.server.pk].append(waiting)
+    leaving = {change.port_id for change in drawn.changes if change.kind_to is None}
+    names = dict(Tenant.objects.values_list("slug", "name")) if by_server else {}
+    halves = []
+    for rows in by_server.values():
+        first = rows[0]
+        halves.append(
+            SecondHalf(
+                hostname=first.server.hostname,
+                key=first.server.public_id,
+                joins=_named(row.change for row in rows),
+                tenant=str(first.change.partition.tenant),
+                former=", ".join(names.get(slug, slug) for slug in first.tenants),
+                leaves_now=any(row.change.port_id in leaving for row in rows),
+                is_member=any(row.is_member for row in rows),
+                ports=len({row.change.port_id for row in rows}),
+                by=", ".join(sorted({str(row.change.by) for row in rows})),
+            )
+        )
+    return tuple(sorted(halves, key=lambda half: half.hostname))
 
 
 def actions_here(drawn: DrawnPlan) -> int:

@@ -2,13 +2,14 @@
 
 from django.urls import path
 
-from console.views import adoption, audit, board, home, managers, partitions, plan, rollouts, servers
+from console.views import adoption, audit, board, home, managers, partition, partitions, plan, rollouts, servers
 
 app_name = "console"
 urlpatterns = [
     path("", home.home, name="home"),
     path("board/", board.board, name="board"),
     path("board/move/", board.move, name="board_move"),
+    path("board/membership/", board.membership, name="board_membership"),
     path("board/discard/", board.discard, name="board_discard"),
     path("plan/", plan.plan, name="plan"),
     path("plan/look/", plan.look, name="plan_look"),
@@ -19,6 +20,7 @@ urlpatterns = [
     path("rollouts/<str:public_id>/release/", rollouts.release, name="rollout_release"),
     path("servers/", servers.servers, name="servers"),
     path("servers/<str:public_id>/", servers.server, name="server"),
+    path("servers/<str:public_id>/clean/", servers.mark_clean, name="server_clean"),
     path("ports/<str:guid>/confirm/", servers.confirm_port, name="port_confirm"),
     path("conflicts/<int:pk>/reject/", servers.reject_claim, name="conflict_reject"),
     path("managers/", managers.managers, name="managers"),
@@ -29,5 +31,8 @@ urlpatterns = [
     path("subnets/<str:public_id>/adoption/place/", adoption.place, name="adoption_place"),
     path("subnets/<str:public_id>/adoption/default/", adoption.close_default, name="adoption_default"),
     path("partitions/", partitions.partitions, name="partitions"),
+    path("partitions/<str:public_id>/", partition.partition, name="partition"),
+    path("partitions/<str:public_id>/rename/", partition.rename, name="partition_rename"),
+    path("partitions/<str:public_id>/retire/", partition.retire, name="partition_retire"),
     path("audit/", audit.events, name="audit"),
 ]

@@ -114,7 +114,7 @@ class Port(models.Model):
     seen_at = models.DateTimeField(null=True)  # last seen on the fabric by our own reading
     leaf_guid = GUIDField(null=True)  # node GUID of the switch it is cabled to, from our own reading
     leaf_port = models.PositiveSmallIntegerField(null=True)
-    # Whose partitions it was last proven in: until break-before-make exists, no other tenant's may take it.
+    # Whose partitions it was last in, as far as is known: no other tenant's may take it until it is marked clean.
     former_tenant = models.ForeignKey(Tenant, on_delete=models.SET_NULL, null=True, related_name="+")
 
     objects = PortQuerySet.as_manager()

@@ -38,6 +38,7 @@ class Mark:
     by: str
     is_mine: bool
     at: datetime
+    waits: bool = False  # for the server to be clean of its former tenant: no plan takes it yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +115,8 @@ class _Staged(NamedTuple):
     server: int
     port: int
     partition: int
+    tenant: int | None  # whose partition it is
+    former: int | None  # whose partitions the port was last in
     kind_from: str | None
     kind_to: str | None
     by: int
@@ -151,7 +154,7 @@ def board(*, subnet: Subnet, user: User) -> Board:
     staged = _staged(subnet)
     held = _held(subnet)
     servers = _servers(subnet)
-    partitions = Partition.objects.filter(subnet=subnet).select_related("tenant")
+    partitions = list(Partition.objects.filter(subnet=subnet).select_related("tenant"))
     return Board(
         columns=tuple(_columns(servers, partitions, held, staged, user)),
         tray=_tray(staged, user),
@@ -170,6 +173,8 @@ def _staged(subnet: Subnet) -> list[_Staged]:
         "port__hca__server_id",
         "port_id",
         "partition_id",
+        "partition__tenant_id",
+        "port__former_tenant_id",
         "kind_from",
         "kind_to",
         "by_id",
@@ -209,7 +214,7 @@ def _servers(subnet: Subnet) -> list[_Server]:
 
 def _columns(
     servers: list[_Server],
-    partitions: Iterable[Partition],
+    partitions: list[Partition],
     held: Mapping[_Place, _Held],
     staged: Iterable[_Staged],
     user: User,
@@ -219,6 +224,7 @@ def _columns(
     for change in staged:
         changes[change.server, change.partition].append(change)
         by_server[change.server].append(change)
+    bound = _bound(partitions, held, by_server)
 
     here: dict[int, list[Card]] = defaultdict(list)  # by row id of the partition
     leaving: dict[int, list[Card]] = defaultdict(list)
@@ -233,7 +239,7 @@ def _columns(
             now = held.get((server.pk, partition), _Held(0, 0))
             wanted, mark = now, None
             if rows := changes.get((server.pk, partition)):
-                wanted, mark = _after(now, rows), _mark(rows, user)
+                wanted, mark = _after(now, rows), _mark(rows, user, bound=bound[server.pk])
             was_somewhere |= now.all > 0
             if wanted.all:
                 is_wanted_somewhere = True
@@ -278,14 +284,37 @@ def _after(now: _Held, rows: Iterable[_Staged]) -> _Held:
     return _Held(ports, limited)
 
 
-def _mark(rows: list[_Staged], user: User, direction: Direction | None = None) -> Mark:
+def _bound(
+    partitions: Iterable[Partition], held: Iterable[_Place], by_server: Mapping[int, list[_Staged]]
+) -> dict[int, set[int]]:
+    """For each server whose partitions it is in, or was last as far as its staged ports say; see `handover.py`."""
+    owner = {partition.pk: partition.tenant_id for partition in partitions}
+    bound: dict[int, set[int]] = defaultdict(set)
+    for server, partition in held:
+        if (tenant := owner.get(partition)) is not None:
+            bound[server].add(tenant)
+    for server, rows in by_server.items():
+        bound[server] |= {row.former for row in rows if row.former is not None}
+    return bound
+
+
+def _mark(
+    rows: list[_Staged], user: User, direction: Direction | None = None, *, bound: set[int] | None = None
+) -> Mark:
     newest = max(rows, key=lambda row: row.at)
     if direction is None:
         ends = {(row.kind_from is None, row.kind_to is None) for row in rows}
         direction = {(True, False): Direction.IN, (False, True): Direction.OUT}.get(ends.pop(), Direction.CHANGE)
         if ends:
             direction = Direction.CHANGE
-    return Mark(direction=direction, by=newest.person, is_mine=newest.by == user.pk, at=newest.at)
+    joins = {row.tenant for row in rows if row.kind_from is None and row.tenant is not None}
+    return Mark(
+        direction=direction,
+        by=newest.person,
+        is_mine=newest.by == user.pk,
+        at=newest.at,
+        waits=bool(joins and (bound or set()) - joins),
+    )
 
 
 def _card(server: _Server, held: _Held | None, mark: Mark | None) -> Card:

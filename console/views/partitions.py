@@ -1,6 +1,7 @@
 """Partitions: the list, and the form that creates one."""
 
 from django import forms
+from django.conf import settings
 from django.contrib import messages
 from django.db.models import Count, F
 from django.http import HttpRequest, HttpResponse
@@ -11,12 +12,13 @@ from console.frame import the_subnet
 from console.requests import person
 from console.views.home import no_subnet
 from inventory.models import Subnet
-from partitions import operations
+from partitions import operations, pkeys
 from partitions.errors import PartitionsError
 from partitions.models import Partition
 from people.models import Tenant
 from people.permissions import is_operator, operator_required, reviewer_required
 from subnet.errors import SubnetError
+from subnet.flags import Flags
 from subnet.pkey import PKey
 
 
@@ -28,6 +30,7 @@ class PartitionForm(forms.Form):
     )
     name = forms.CharField(max_length=31, strip=True)
     pkey = forms.CharField(max_length=8, required=False, strip=True)
+    ipoib = forms.BooleanField(required=False)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -54,6 +57,7 @@ def _create(request: HttpRequest, subnet: Subnet) -> HttpResponse:
             tenant=form.cleaned_data["tenant"],
             name=form.cleaned_data["name"],
             pkey=PKey.of_partition(typed) if typed else None,
+            flags=Flags(ipoib=form.cleaned_data["ipoib"]),
             actor=person(request),
         )
     except (PartitionsError, SubnetError) as refusal:
@@ -63,7 +67,7 @@ def _create(request: HttpRequest, subnet: Subnet) -> HttpResponse:
         request,
         f"Partition {partition.name} has P_Key {PKey(partition.pkey)}. It changes no port until a server joins it.",
     )
-    return redirect("console:partitions")
+    return redirect("console:partition", public_id=partition.public_id)
 
 
 def _page(request: HttpRequest, subnet: Subnet, form: PartitionForm, *, status: int = 200) -> HttpResponse:
@@ -81,6 +85,13 @@ def _page(request: HttpRequest, subnet: Subnet, form: PartitionForm, *, status: 
     return render(
         request,
         "console/partitions.html",
-        {"rows": [(row, str(PKey(row.pkey))) for row in rows], "form": form, "may_act": may_act},
+        {
+            "rows": [(row, str(PKey(row.pkey))) for row in rows],
+            "form": form,
+            "may_act": may_act,
+            "pool": pkeys.pool(subnet) if may_act else None,
+            "pool_text": ", ".join(f"{first:#06x}–{last:#06x}" for first, last in settings.PKEY_POOL),
+            "cool_down_days": settings.PKEY_COOL_DOWN_DAYS,
+        },
         status=status,
     )

@@ -1,15 +1,19 @@
 """The plan: what a selection of staged changes would do, and the button that rolls it out."""
 
+from datetime import datetime
+
 from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from console.frame import holding_rollout, obstacle, the_subnet
 from console.looks import is_fresh
-from console.plans import actions_here, server_rows
+from console.plans import actions_here, second_halves, server_rows
 from console.requests import person
 from console.views.home import no_subnet
 from deploy import operations as deploy
@@ -67,6 +71,7 @@ def _roll_out(request: HttpRequest, subnet: Subnet, selection: Selection) -> Htt
             plan_digest=request.POST.get("plan_digest", ""),
             observation=observation,
             reason=request.POST.get("reason", ""),
+            looked_at=_moment(request.POST.get("looked_at", "")),
         )
     except StalePlan as stale:
         return _page(request, subnet, selection, status=409, stale=str(stale))
@@ -112,9 +117,25 @@ def _page(
             shown["error"] = str(error)
         else:
             fresh = drawn.observation is not None and is_fresh(drawn.observation, subnet)
-            shown |= {"drawn": drawn, "rows": server_rows(drawn), "is_fresh": fresh, "here": actions_here(drawn)}
+            shown |= {
+                "drawn": drawn,
+                "rows": server_rows(drawn),
+                "halves": second_halves(drawn),
+                "is_fresh": fresh,
+                "here": actions_here(drawn),
+                "looked_at": timezone.now().isoformat(),
+            }
     name = "console/plan.html#body" if request.htmx else "console/plan.html"  # type: ignore[attr-defined]
     return render(request, name, shown, status=status)
+
+
+def _moment(text: str) -> datetime | None:
+    """The time that the form carries, for the sentence about what has changed since; no use for anything else."""
+    try:
+        at = parse_datetime(text[:40])
+    except ValueError:
+        return None
+    return at if at is not None and timezone.is_aware(at) else None
 
 
 def _pending(subnet: Subnet, *, may_act: bool) -> Observation | None:

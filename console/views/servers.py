@@ -8,12 +8,15 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from console.frame import the_subnet
+from console.members import server_places, server_ties
 from console.ports import port_rows
-from console.requests import filter_text
+from console.requests import filter_text, person
 from console.views.home import no_subnet
 from inventory import operations
 from inventory.errors import InventoryError
 from inventory.models import Port, PortConflict, Server
+from partitions import operations as staging
+from partitions.errors import PartitionsError
 from partitions.models import Partition, StagedChange
 from people.actor import actor_of
 from people.permissions import is_operator, operator_required, reviewer_required
@@ -76,6 +79,8 @@ def server(request: HttpRequest, public_id: str) -> HttpResponse:
             "server": shown,
             "rows": rows,
             "staged": staged,
+            "places": server_places(shown),
+            "ties": server_ties(shown),
             "is_at": Partition.objects.filter(memberships__port__hca__server=shown).distinct().order_by("name"),
             "partitions": Partition.objects.in_use()
             .filter(subnet=shown.subnet)
@@ -107,6 +112,20 @@ def confirm_port(request: HttpRequest, guid: str) -> HttpResponse:
     else:
         messages.success(request, f"Port {port.guid} is confirmed: it may be staged from now on.")
     return redirect("console:server", public_id=port.hca.server.public_id)
+
+
+@require_POST
+@operator_required
+def mark_clean(request: HttpRequest, public_id: str) -> HttpResponse:
+    """Take an operator's word that nothing of its former tenant is left on a server."""
+    cleaned = get_object_or_404(Server.objects.visible_to(request.user).select_related("subnet"), public_id=public_id)
+    try:
+        staging.mark_clean(server=cleaned, actor=person(request), reason=request.POST.get("reason", ""))
+    except PartitionsError as refusal:
+        messages.error(request, str(refusal))
+    else:
+        messages.success(request, f"{cleaned} is clean: any tenant may take it from now on.")
+    return redirect("console:server", public_id=public_id)
 
 
 @require_POST

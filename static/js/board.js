@@ -64,6 +64,10 @@ function makeSortable(list) {
 // ---- one move ----------------------------------------------------------------------------------------------------
 async function move(card, source, target, keep) {
   const server = card.dataset.server;
+  if (!keep && staysBehind(source, target)) {
+    keep = true;
+    if (card.parentElement !== source) putBack(card, source);
+  }
   const id = card.id;
   const twin = document.getElementById(`card-${target.dataset.key}-${server}`);
   if (moving.has(server)) { putBack(card, source); return; }
@@ -103,6 +107,31 @@ async function move(card, source, target, keep) {
     card.classList.add("card-staged");
     announce(sentence);
   }
+  refresh();
+}
+
+/** What tenants share is joined beside their own partitions; the server that is asked says the same. */
+function staysBehind(source, target) {
+  return "shared" in target.dataset && !("shared" in source.dataset) && source.dataset.key !== UNASSIGNED;
+}
+
+/** Make the held server a full, or a limited, member of the partition it is shown in. */
+async function changeKind() {
+  const { card, source } = held;
+  const membership = card.dataset.kind === "full" ? "limited" : "full";
+  dialog.close();
+  dropRefusal(card);
+  let sentence = "The server did not answer, so nothing was staged as far as this page knows. Try again.";
+  let isRefused = true;
+  try {
+    const answer = await post(live.dataset.membership, { server: card.dataset.server, partition: source.dataset.key, membership });
+    if (answer.redirected || answer.status === 403) { location.reload(); return; }
+    const isJSON = answer.headers.get("Content-Type")?.startsWith("application/json");
+    sentence = isJSON ? (await answer.json()).sentence : `The server answered ${answer.status}. Nothing was staged; load the page again.`;
+    isRefused = !answer.ok;
+  } catch { /* the sentence says it */ }
+  if (isRefused) { refusals.set(card.id, sentence); showRefusal(card, sentence); }
+  announce(isRefused ? `Not changed: ${sentence}` : sentence);
   refresh();
 }
 
@@ -158,6 +187,9 @@ function openDialog(card) {
   document.getElementById("move-keep-source").textContent = source.dataset.name;
   document.getElementById("move-keep").checked = false;
   document.getElementById("move-keep-label").hidden = source.dataset.key === UNASSIGNED;
+  const kind = document.getElementById("move-kind");
+  kind.hidden = source.dataset.key === UNASSIGNED;
+  kind.textContent = `Make ${card.dataset.kind === "full" ? "limited" : "full"} in ${source.dataset.name}`;
   input.value = "";
   offer();
   dialog.showModal();
@@ -181,7 +213,8 @@ function offer() {
     const name = document.createElement("strong");
     name.textContent = cards.dataset.name;
     const about = document.createElement("span");
-    about.textContent = [cards.dataset.tenant, cards.dataset.pkey].filter(Boolean).join(" · ") || "out of every partition it is shown in";
+    const shares = staysBehind(held.source, cards) ? "joins as limited, keeps its own" : "";
+    about.textContent = [cards.dataset.tenant, cards.dataset.pkey, shares].filter(Boolean).join(" · ") || "out of every partition it is shown in";
     option.append(name, about);
     return option;
   }));
@@ -213,6 +246,7 @@ function confirmMove() {
 
 if (mayAct) {
   input.addEventListener("input", offer);
+  document.getElementById("move-kind").addEventListener("click", changeKind);
   dialog.addEventListener("keydown", (event) => {
     if (event.target !== input) return;
     const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 8, PageUp: -8 }[event.key];

@@ -10,11 +10,13 @@ from deploy.models import Observation, Rollout
 from inventory.models import Port, PortConflict
 from partitions.models import Partition, StagedChange
 from partitions.selection import Selection
+from people.models import Tenant
 
 PAGES = ["board", "plan", "rollouts", "servers", "managers", "partitions", "audit"]
 POSTS = [
     "board_move", "board_discard", "plan", "plan_look", "rollout_cancel", "rollout_check", "rollout_release",
-    "port_confirm", "conflict_reject", "managers_look", "partitions",
+    "port_confirm", "conflict_reject", "managers_look", "partitions", "board_membership", "server_clean",
+    "partition_rename", "partition_retire",
 ]  # fmt: skip
 
 
@@ -31,6 +33,10 @@ def address(name: str, site) -> str:
             claim={},
         )
         return reverse("console:conflict_reject", args=[conflict.pk])
+    if name == "server_clean":
+        return reverse("console:server_clean", args=[site.provider.servers[5].public_id])
+    if name in ("partition_rename", "partition_retire"):
+        return reverse(f"console:{name}", args=[site.storage.public_id])
     return reverse(f"console:{name}")
 
 
@@ -47,6 +53,13 @@ def fields(name: str, site) -> dict[str, str]:
             "source": site.training.public_id,
             "target": site.inference.public_id,
         },
+        "board_membership": {
+            "server": provider.servers[1].public_id,
+            "partition": site.training.public_id,
+            "membership": "limited",
+        },
+        "server_clean": {"reason": "sneaked in"},
+        "partition_rename": {"name": "sneaked-in"},
         "partitions": {"tenant": "", "name": "sneaked-in", "pkey": ""},
         "rollout_release": {"reason": "sneaked in"},
     }.get(name, {})
@@ -60,6 +73,8 @@ def prepare(name: str) -> None:
     """Put the rollout and the port into the state in which the button is there."""
     state = {"rollout_cancel": "QUEUED", "rollout_check": "UNPROVEN", "rollout_release": "STUCK"}.get(name, "PROVEN")
     Rollout.objects.update(state=state)
+    if name == "server_clean":
+        Port.objects.filter(hca__server__hostname="srv-006").update(former_tenant=Tenant.objects.first())
     if name == "port_confirm":
         Port.objects.filter(pk=Port.objects.first().pk).update(confirmed_at=None)
 
@@ -67,6 +82,7 @@ def prepare(name: str) -> None:
 def detail_pages(site) -> list[str]:
     return [
         reverse("console:rollout", args=[Rollout.objects.first().public_id]),
+        reverse("console:partition", args=[site.training.public_id]),
         reverse("console:server", args=[site.provider.servers[0].public_id]),
     ]
 

@@ -54,7 +54,7 @@ def test_a_move_by_a_plain_form_is_staged_and_told(site, operator):
 
 
 def test_a_refused_move_says_why_and_changes_nothing(site, operator):
-    answer = move(operator, site.provider.servers[0], site.training, site.research, **JSON)
+    answer = move(operator, site.provider.servers[0], site.training, site.research, fields={"keep": "1"}, **JSON)
     assert answer.status_code == 409
     assert "Acme" in answer.json()["sentence"]
     assert not StagedChange.objects.exists()
