@@ -233,3 +233,13 @@ def test_strangers_and_anonymous_people_learn_nothing(site, client, charlie, cli
 
 def test_the_managers_page_leads_here(site, operator):
     assert address(site) in operator.get(reverse("console:managers")).content.decode()
+
+
+def test_the_managers_page_knows_the_adopted_file(site, operator):
+    look = site.look(FILE)
+    adoption.adopt(observation=look, digest=adoption.explain_look(observation=look).digest, actor=site.olga)
+    Observation.objects.filter(pk=look.pk).update(managers=[{**row, "revision": 1} for row in look.managers])
+    page = operator.get(reverse("console:managers")).content.decode()
+    assert page.count("(hand-written, adopted)") == 2
+    assert "differs" not in page
+    assert "the hand-written file that was adopted as revision 1" in page

@@ -15,6 +15,8 @@ from inventory.models import ManagerHost, Port, Subnet
 from partitions import adoption
 from partitions.errors import AdoptionRefused, StalePlan
 from partitions.models import DefaultRule, Membership, Partition
+from partitions.operations import draw_up_plan
+from partitions.selection import Selection
 from subnet.guid import GUID
 from subnet.pkey import PKey
 from tests.partitions.by_hand import ByHand, build
@@ -105,6 +107,17 @@ def test_a_subnet_in_mode_observe_is_adopted_and_nothing_is_placed(db):
     adopt(site, look)
     with pytest.raises(NotWritable):
         adoption.place(subnet=site.subnet, observation=look, actor=site.olga)
+
+
+def test_the_plan_page_knows_the_adopted_file(site: ByHand):
+    look = site.look(NAMED)
+    adopt(site, look)
+    drawn = draw_up_plan(subnet=site.subnet, selection=Selection.mine(), user=site.olga)
+    assert {file.note for file in drawn.files} == {
+        f"The file of {host} is the hand-written file that was adopted as revision 1. Place it in FabricUI's words "
+        "first, on the adoption page."
+        for host in ("m1", "m2")
+    }
 
 
 def test_nothing_waits_to_be_placed_before_it_is_adopted(site: ByHand):
