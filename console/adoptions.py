@@ -10,6 +10,7 @@ from django.http import QueryDict
 from console.looks import is_fresh
 from console.plans import Key, table_keys
 from deploy import queries
+from deploy.files import Standing
 from deploy.models import Observation
 from inventory.models import Server, Subnet
 from partitions.adoption import Adoption, adopted_revision, explain_look
@@ -86,7 +87,8 @@ def shown(subnet: Subnet) -> dict[str, Any]:
     }
     if observation is not None:
         explained = explain_look(observation=observation)
-        context |= {"adoption": explained, **_explained(explained)}
+        is_edited = waiting is not None and Standing.of(waiting).data != explained.found
+        context |= {"adoption": explained, "is_edited": is_edited, **_explained(explained)}
     return context
 
 

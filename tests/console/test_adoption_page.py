@@ -238,8 +238,20 @@ def test_the_managers_page_leads_here(site, operator):
 def test_the_managers_page_knows_the_adopted_file(site, operator):
     look = site.look(FILE)
     adoption.adopt(observation=look, digest=adoption.explain_look(observation=look).digest, actor=site.olga)
-    Observation.objects.filter(pk=look.pk).update(managers=[{**row, "revision": 1} for row in look.managers])
     page = operator.get(reverse("console:managers")).content.decode()
     assert page.count("(hand-written, adopted)") == 2
     assert "differs" not in page
     assert "the hand-written file that was adopted as revision 1" in page
+
+
+def test_an_edit_after_the_adoption_is_told_and_can_be_adopted(site, operator):
+    look = site.look(FILE)
+    adoption.adopt(observation=look, digest=adoption.explain_look(observation=look).digest, actor=site.olga)
+    assert "Place and prove" in text(operator, site)
+    site.look(FILE + b"# by Joe\n")
+    page = text(operator, site)
+    assert "somebody edited it since" in page
+    assert "Place and prove" not in page
+    operator.post(address(site, "adopt"), form(operator, site))
+    assert Revision.objects.count() == 2
+    assert "Place and prove" in text(operator, site)
