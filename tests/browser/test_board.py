@@ -5,6 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from inventory.models import Port, PortConflict
 from partitions.models import StagedChange
 
 pytestmark = pytest.mark.browser
@@ -92,6 +93,8 @@ def test_escape_leaves_everything_as_it_is(site, page, live_server):
 
 def test_a_refused_move_snaps_back_alone_with_its_reason(site, page, live_server):
     first, second = site.provider.servers[:2]
+    port = Port.objects.filter(hca__server=first).first()
+    PortConflict.objects.create(port=port, claimed_by=second, claim={})
     page.goto(f"{live_server.url}/board/")
     drag(page, card(page, site.training, second), cards(page, site.inference))
     expect(card(page, site.inference, second)).to_have_class(re.compile("card-staged"))
@@ -99,7 +102,7 @@ def test_a_refused_move_snaps_back_alone_with_its_reason(site, page, live_server
     answer = drag(page, card(page, site.training, first), cards(page, site.research))
     assert answer.status == 409
     back = card(page, site.training, first)
-    expect(back.locator(".card-refusal")).to_contain_text("Acme")
+    expect(back.locator(".card-refusal")).to_contain_text("is also claimed by srv-002")
     expect(cards(page, site.training)).to_contain_text("srv-001")
     expect(cards(page, site.research)).not_to_contain_text("srv-001")
     page.unroute("**/board/")
@@ -111,6 +114,26 @@ def test_a_refused_move_snaps_back_alone_with_its_reason(site, page, live_server
     back.get_by_role("button", name="Got it").click()
     expect(back.locator(".card-refusal")).to_have_count(0)
     assert not StagedChange.objects.of_server(first).exists()
+
+
+def test_a_drag_onto_what_tenants_share_leaves_the_card_where_it_was(site, page, live_server):
+    server = site.provider.servers[0]
+    page.goto(f"{live_server.url}/board/")
+    drag(page, card(page, site.training, server), cards(page, site.storage))
+    expect(card(page, site.storage, server)).to_be_visible()
+    expect(card(page, site.training, server)).to_be_visible()
+    assert {(row.partition.name, row.kind_to) for row in StagedChange.objects.select_related("partition")} == {
+        ("storage", "limited")
+    }
+
+
+def test_the_menu_makes_a_server_limited(site, page, live_server):
+    server = site.provider.servers[0]
+    page.goto(f"{live_server.url}/board/")
+    card(page, site.training, server).locator(".card-move").click()
+    page.get_by_role("button", name="Make limited in training").click()
+    expect(page.locator("#announcer")).to_contain_text("staged as a limited member of training")
+    expect(card(page, site.training, server)).to_have_class(re.compile("card-staged"))
 
 
 def test_a_server_that_does_not_answer_moves_nothing(site, page, live_server):
