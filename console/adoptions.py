@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any, Final
 
 from django.conf import settings
 from django.http import QueryDict
-from django.utils import timezone
 
+from console.looks import is_fresh
 from console.plans import Key, table_keys
 from deploy import queries
+from deploy.files import Standing
 from deploy.models import Observation
 from inventory.models import Server, Subnet
 from partitions.adoption import Adoption, adopted_revision, explain_look
@@ -87,16 +87,9 @@ def shown(subnet: Subnet) -> dict[str, Any]:
     }
     if observation is not None:
         explained = explain_look(observation=observation)
-        context |= {"adoption": explained, **_explained(explained)}
+        is_edited = waiting is not None and Standing.of(waiting).data != explained.found
+        context |= {"adoption": explained, "is_edited": is_edited, **_explained(explained)}
     return context
-
-
-def is_fresh(observation: Observation, subnet: Subnet) -> bool:
-    """Whether a rollout may stand on it: young enough, and read after the last rollout had ended."""
-    since = queries.tables_were_true_since(subnet)
-    if observation.read_at is None or (since is not None and observation.read_at < since):
-        return False
-    return timezone.now() - observation.read_at < timedelta(seconds=settings.OBSERVATION_FRESH_S)
 
 
 def chosen_owners(form: QueryDict) -> dict[PKey, Tenant]:

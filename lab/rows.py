@@ -23,10 +23,10 @@ def lab_actor() -> "Actor":
     return Actor(kind=ActorKind.SYSTEM, key="lab", name="the lab")
 
 
-def enrol_site(site: Site) -> tuple["Subnet", str]:
+def enrol_site(site: Site, *, with_revision: bool = True) -> tuple["Subnet", str]:
     """Write subnet (in write mode), manager hosts and first revision; return the subnet and an enrolment token.
 
-    The first revision is the file that both manager hosts began with.
+    The first revision is the file that both manager hosts began with; without one the site waits to be adopted.
     """
     from deploy import operations as deploy
     from inventory import operations as inventory
@@ -49,8 +49,9 @@ def enrol_site(site: Site) -> tuple["Subnet", str]:
             reader_digest=manager.reader_digest,
             actor=lab,
         )
-    table = PartitionTable(sm_ports=tuple(manager.port_guid for manager in site.managers))
-    deploy.record_first_revision(subnet=subnet, table=table, actor=lab)
+    if with_revision:
+        table = PartitionTable(sm_ports=tuple(manager.port_guid for manager in site.managers))
+        deploy.record_first_revision(subnet=subnet, table=table, actor=lab)
     token = inventory.create_enrolment_token(
         subnet=subnet, name="lab rack", uses=len(site.fabric.servers), lifetime=timedelta(hours=12), actor=lab
     )

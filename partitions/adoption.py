@@ -80,7 +80,10 @@ class Adoption:
 
     @property
     def digest(self) -> str:
-        """64 hex digits that name what the person looked at: the files, the table, the owners and the look."""
+        """64 hex digits that name what the person looked at: the files, the table, the names and the look.
+
+        Owners are not in it: they are chosen while looking, and sent along.
+        """
         looked_at = {
             "files": {name: hashlib.sha256(data).hexdigest() for name, data in sorted(self.files.items())},
             "table": None if self.explanation is None else self._table_looked_at(),
@@ -90,7 +93,9 @@ class Adoption:
 
     def _table_looked_at(self) -> list[Any]:
         adopted = self.explanation.adopted if self.explanation is not None else None
-        return [] if adopted is None else [table_digest(adopted.table), adopted.table.to_json()["partitions"]]
+        if adopted is None:
+            return []
+        return [table_digest(adopted.table), [[str(row.pkey), row.name, row.found_name] for row in adopted.partitions]]
 
 
 def look_for_adoption(*, subnet: Subnet, actor: Doer) -> Observation:
@@ -139,9 +144,7 @@ def adopt(
     _require_fresh(observation)
     adoption = explain_look(observation=observation, owners=owners)
     if adoption.digest != digest:
-        raise StalePlan(
-            "Since you looked, rows have changed what would be adopted. Look at it again; nothing was done."
-        )
+        raise StalePlan("What would be adopted has changed since you looked at it. Look again; nothing was done.")
     if adoption.obstacles:
         raise AdoptionRefused(" ".join(f"{obstacle.sentence} {obstacle.mend}" for obstacle in adoption.obstacles))
     table, who = adoption.table, as_actor(actor)
@@ -298,7 +301,7 @@ def _of_differing(
 
 def _of_policy(table: PartitionTable, fabric: ObservedFabric, registered: Iterable[GUID]) -> Iterator[Obstacle]:
     limits = Limits(capacity={guid: port.capacity for guid, port in fabric.ports.items()})
-    for violation in policy.check(table, limits, sm_ports_registered=registered):
+    for violation in policy.check(table, limits, sm_ports_registered=registered, standing=table):
         if violation.severity == "refuse" and violation.rule not in deploy.TOLERATED_IN_ADOPTION:
             mend = "Choose other owners for the partitions, or the provider for all, or mend the file first."
             yield Obstacle(violation.rule, violation.sentence, mend)

@@ -16,13 +16,13 @@ from partitions.desired import default_of, sm_ports
 from partitions.doer import Doer
 from partitions.errors import MoveRefused, NoRevision
 from partitions.models import StagedDefault
-from subnet.closing import Impact, closed, impact, with_canaries
+from subnet.closing import Impact, closed, impact, with_canaries, without_canaries
 from subnet.default import DefaultPartition
 from subnet.guid import GUID
 from subnet.pkey import Membership
 from subnet.table import PartitionTable
 
-__all__ = ["Closing", "closing_of", "discard_default", "stage_canaries", "stage_closed"]
+__all__ = ["Closing", "closing_of", "discard_default", "stage_canaries", "stage_canaries_back", "stage_closed"]
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def closing_of(subnet: Subnet) -> Closing:
 def stage_canaries(
     *, subnet: Subnet, servers: Collection[Server], actor: Doer, reason: str = ""
 ) -> StagedDefault | None:
-    """Want the InfiniBand ports of `servers`, and of no other server, to be limited in Default while it is open.
+    """Want the InfiniBand ports of `servers` to be limited in Default while it is open, beside those that are already.
 
     Raises MoveRefused, NoRevision, InvalidTable for a manager host's port.
     """
@@ -90,6 +90,15 @@ def stage_canaries(
     if not table.default.is_open:
         raise MoveRefused("Default is closed already: every HCA port is limited there unless excepted.", rule="closed")
     wanted = with_canaries(table.default, _ports_of(servers))
+    return stage_default(subnet=subnet, keywords=wanted.keywords, members=wanted.members, actor=actor, reason=reason)
+
+
+@transaction.atomic
+def stage_canaries_back(
+    *, subnet: Subnet, servers: Collection[Server], actor: Doer, reason: str = ""
+) -> StagedDefault | None:
+    """Want the ports of `servers` to be what Default is for everybody again. Raises MoveRefused, NoRevision."""
+    wanted = without_canaries(_current(subnet).default, _ports_of(servers))
     return stage_default(subnet=subnet, keywords=wanted.keywords, members=wanted.members, actor=actor, reason=reason)
 
 

@@ -13,6 +13,7 @@ from functools import cached_property
 
 from django.db.models import Max
 
+from deploy.files import Standing
 from deploy.models import Observation, Revision
 from deploy.queries import current_revision, latest_observation, observed_fabric, port_histories
 from inventory.models import ManagerHost, Server, Subnet
@@ -264,15 +265,20 @@ def _files(drawn: DrawnPlan) -> Iterable[FileChange]:
         elif item.get("error"):
             before, note = None, f"The file of {host} could not be read: {item['error']}"
         elif item["digest"] not in known:
-            before, note = (
-                None,
-                (f"The file of {host} is none of FabricUI's revisions. Look at it before it is replaced."),
-            )
+            before, note = None, _unknown(host, item["digest"], drawn.parent)
         else:
             before, note = known[item["digest"]], ""
             if item["digest"] != drawn.parent.digest:
                 note = f"The file of {host} is not the current one. Roll the current revision out there first."
         yield FileChange(host, before, "" if before is None else _shown(before, drawn.data, host), note)
+
+
+def _unknown(host: str, digest: str, parent: Revision) -> str:
+    """What to say of a file that is none of our revisions: the adopted one must be placed in our words first."""
+    standing = Standing.of(parent)
+    if standing.is_adopted and digest == standing.digest:
+        return f"The file of {host} is {standing.words}. Place it in FabricUI's words first, on the adoption page."
+    return f"The file of {host} is none of FabricUI's revisions. Look at it before it is replaced."
 
 
 def _shown(before: bytes, after: bytes, host: str) -> str:

@@ -8,7 +8,7 @@ reads what we would write with the same model and compares every port.
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from subnet.default import DefaultPartition
@@ -190,8 +190,8 @@ def _members(
             continue
         last = by_class.get((_type_of(guid, fabric), guid == fabric.sm_port))
         if last is not None and last[0] > at and last[1] != _membership(spec):
-            message = f"Port {guid} is named as {_membership(spec)}, but a later keyword makes it {last[1]}."
-            notes.append(Note("keyword-wins", spec.line, "warn", message))
+            message = f"Port {guid} is left out: a later keyword has the last word and makes it {last[1]}."
+            notes.append(Note("keyword-wins", spec.line, "ok", message))
             continue
         yield Member(guid, _membership(spec))
 
@@ -327,7 +327,7 @@ def _adopted(partition: Partition, found: ReadPartition, *, is_programmed: bool)
 
 
 def _about(partition: AdoptedPartition) -> Iterable[Note]:
-    """What a person should know of one partition beside the findings of the reading."""
+    """What FabricUI writes otherwise than the file about one partition; its oddities are the reading's findings."""
     line = partition.lines[0] if partition.lines else None
     called = f"{partition.name} ({partition.pkey})"
     if partition.name != partition.found_name:
@@ -335,22 +335,10 @@ def _about(partition: AdoptedPartition) -> Iterable[Note]:
         message = f"{called} has {found} in the file; FabricUI writes {partition.name} and remembers the other."
         yield Note("renamed", line, "ok", message)
     if partition.is_auto_numbered:
-        message = (
-            f"OpenSM drew the P_Key of {called} by the order of the file; it is written out from now on, so that a "
-            "takeover or a new line above cannot give it another one."
-        )
-        yield Note("pinned", line, "warn", message)
+        message = f"{called} has its P_Key written out from now on, so no other line and no takeover changes it."
+        yield Note("pinned", line, "ok", message)
     if len(partition.lines) > 1:
         lines = ", ".join(map(str, partition.lines))
         yield Note(
             "merged", line, "ok", f"The {len(partition.lines)} statements of {called} (lines {lines}) become one."
         )
-    if not partition.is_programmed:
-        message = f"No port on the fabric holds {called}: it is taken over as it is, and is not programmed."
-        yield Note("not-programmed", line, "ok", message)
-
-
-def with_tenants(table: PartitionTable, tenants: Mapping[PKey, str]) -> PartitionTable:
-    """The same table with owners: slug by P_Key; partitions that are not named stay the provider's."""
-    partitions = tuple(replace(partition, tenant=tenants.get(partition.pkey)) for partition in table.partitions)
-    return replace(table, partitions=partitions)

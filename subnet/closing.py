@@ -39,9 +39,15 @@ class Impact:
 
 
 def with_canaries(default: DefaultPartition, ports: Collection[GUID]) -> DefaultPartition:
-    """`default`, still open, with `ports` as the only limited exceptions; full exceptions stay."""
-    full = [member for member in default.members if member.membership == Membership.FULL and member.guid not in ports]
-    return replace(default, members=(*full, *(Member(guid, Membership.LIMITED) for guid in ports)))
+    """`default`, still open, with `ports` limited by exception as well; nobody who is limited already becomes full."""
+    others = [member for member in default.members if member.guid not in ports]
+    return replace(default, members=(*others, *(Member(guid, Membership.LIMITED) for guid in ports)))
+
+
+def without_canaries(default: DefaultPartition, ports: Collection[GUID]) -> DefaultPartition:
+    """`default` without the exceptions that make `ports` limited: the keywords decide on them again."""
+    kept = [m for m in default.members if m.guid not in ports or m.membership != Membership.LIMITED]
+    return replace(default, members=tuple(kept))
 
 
 def closed(default: DefaultPartition, stay_full: Iterable[GUID]) -> DefaultPartition:

@@ -86,6 +86,8 @@ def close_default(request: HttpRequest, public_id: str) -> HttpResponse:
     try:
         if how == "canary":
             closing.stage_canaries(subnet=subnet, servers=servers, actor=person(request), reason=reason)
+        elif how == "back":
+            closing.stage_canaries_back(subnet=subnet, servers=servers, actor=person(request), reason=reason)
         elif how == "everybody":
             closing.stage_closed(subnet=subnet, stay_full=servers, actor=person(request), reason=reason)
         elif how == "discard":

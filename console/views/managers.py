@@ -13,6 +13,7 @@ from console import lamps
 from console.frame import fence_of, the_subnet
 from console.views.home import no_subnet
 from deploy import operations, queries
+from deploy.files import Standing
 from deploy.models import PENDING, Observation
 from inventory.models import ManagerHost, Subnet
 from people.actor import actor_of
@@ -42,13 +43,15 @@ def managers(request: HttpRequest) -> HttpResponse:
     newest = queries.newest_request(subnet)
     shown_from = newest if newest is not None and newest.managers else _last_with_managers(subnet)
     fence = fence_of(subnet)
+    standing = Standing.of(fence.current) if fence is not None else None
     name = "console/managers.html#body" if request.htmx else "console/managers.html"  # type: ignore[attr-defined]
     return render(
         request,
         name,
         {
             "subnet": subnet,
-            "rows": _rows(subnet, shown_from),
+            "rows": _rows(subnet, shown_from, standing),
+            "standing": standing,
             "strangers": [sm for sm in (shown_from.census if shown_from else []) if not sm.get("registered")],
             "current": fence.current if fence is not None else None,
             "observation": shown_from,
@@ -76,9 +79,9 @@ def _last_with_managers(subnet: Subnet) -> Observation | None:
     return finished.order_by("-id").first()
 
 
-def _rows(subnet: Subnet, observation: Observation | None) -> list[HostRow]:
-    fence = fence_of(subnet)
-    current = fence.current.digest if fence is not None else ""
+def _rows(subnet: Subnet, observation: Observation | None, standing: Standing | None) -> list[HostRow]:
+    """One row a host; its file is current when it holds the bytes that must lie there, hand-written ones included."""
+    current = standing.digest if standing is not None else ""
     looked: list[dict[str, Any]] = [] if observation is None else observation.managers
     seen = {item["host"]: item for item in looked}
     rows = []

@@ -1,6 +1,6 @@
 """The plan: what a selection of staged changes would do, and the button that rolls it out."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
@@ -12,6 +12,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from console.frame import holding_rollout, obstacle, the_subnet
+from console.looks import is_fresh
 from console.plans import actions_here, second_halves, server_rows
 from console.requests import person
 from console.views.home import no_subnet
@@ -115,12 +116,12 @@ def _page(
         except (PartitionsError, DeployError, SubnetError) as error:
             shown["error"] = str(error)
         else:
-            is_fresh = drawn.observation is not None and _is_fresh(drawn.observation, subnet)
+            fresh = drawn.observation is not None and is_fresh(drawn.observation, subnet)
             shown |= {
                 "drawn": drawn,
                 "rows": server_rows(drawn),
                 "halves": second_halves(drawn),
-                "is_fresh": is_fresh,
+                "is_fresh": fresh,
                 "here": actions_here(drawn),
                 "looked_at": timezone.now().isoformat(),
             }
@@ -146,19 +147,9 @@ def _pending(subnet: Subnet, *, may_act: bool) -> Observation | None:
     if pending is not None or not may_act or queries.current_revision(subnet) is None:
         return pending
     latest = queries.latest_observation(subnet)
-    if latest is not None and _is_fresh(latest, subnet):
+    if latest is not None and is_fresh(latest, subnet):
         return None
     newest = queries.newest_request(subnet)
     if newest is not None and newest.state == Observation.State.FAILED:
         return None
     return deploy.request_observation(subnet=subnet, why="plan")
-
-
-def _is_fresh(observation: Observation, subnet: Subnet) -> bool:
-    """Whether a rollout may stand on it: young enough, and read after the last rollout had ended."""
-    if observation.read_at is None:
-        return False
-    since = queries.tables_were_true_since(subnet)
-    if since is not None and observation.read_at < since:
-        return False
-    return timezone.now() - observation.read_at < timedelta(seconds=settings.OBSERVATION_FRESH_S)

@@ -1,13 +1,14 @@
 """A first revision that stands for a hand-written file: what is accepted, what goes back, and what may follow."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from django.db import DatabaseError, transaction
 
 from audit.models import Event
 from deploy import files, operations, queries
-from deploy.errors import AdoptionRefused, AdoptionUnfinished, Immutable, StaleRevision, SubnetBusy
+from deploy.errors import AdoptionRefused, AdoptionUnfinished, Immutable, PolicyRefused, StaleRevision, SubnetBusy
 from deploy.models import AdoptedFile, Revision, Rollout, StoredFile
 from remote.errors import FileNotWritable
 from subnet.partitions_conf import table_digest
@@ -170,3 +171,22 @@ def _adopt(scene: Scene) -> Revision:
     return operations.record_adopted_revision(
         subnet=scene.subnet, table=scene.table(), found=found(scene), actor=OLGA, reason="for a test"
     )
+
+
+def test_a_standby_that_the_file_leaves_limited_stays_so_until_the_next_plan(db, clock):
+    scene = make_scene(clock, by_hand=BY_HAND, adopt=False)
+    master, standby = (host.port for host in scene.site.hosts)
+    table = replace(scene.table(), sm_ports=(master.guid,))
+    scene.site.meaning[BY_HAND] = table
+    scene.site.sweep(scene.site.hosts[0])
+    assert standby.pkeys == {0: 0x7FFF}
+    first = operations.record_adopted_revision(subnet=scene.subnet, table=table, found=found(scene), actor=OLGA)
+    revision = operations.propose(subnet=scene.subnet, table=table, parent=first, actor=OLGA)
+    rollout = scene.run(scene.start(revision))
+    assert rollout.state == State.PROVEN, rollout.cause
+    assert standby.pkeys == {0: 0x7FFF}
+    with pytest.raises(PolicyRefused, match="not a full member of Default"):  # from then on it is demanded
+        operations.propose(subnet=scene.subnet, table=replace(table, labels={}), parent=revision, actor=OLGA)
+    rollout = scene.run(scene.start(proposal(scene)))
+    assert rollout.state == State.PROVEN, rollout.cause
+    assert standby.pkeys == {0: 0xFFFF}

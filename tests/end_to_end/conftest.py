@@ -33,9 +33,12 @@ def until(is_so: Callable[[], bool], what: str, within_s: float = 30) -> None:
         time.sleep(0.05)
 
 
-def as_new(site: Site) -> None:
-    """Bring both manager hosts back to the first file and no memory of former generations, roles as at the start."""
-    first = first_partitions(site.fabric.managers)
+def as_new(site: Site, *, by_hand: bytes = b"") -> None:
+    """Bring both manager hosts back to the first file and no memory of former generations, roles as at the start.
+
+    With `by_hand` they hold that file instead, as on a fabric that FabricUI has never seen.
+    """
+    first = by_hand or first_partitions(site.fabric.managers)
     for manager in site.managers:
         for path in manager.partitions_file.parent.glob(f"{manager.partitions_file.name}*"):
             if path != manager.partitions_file:
@@ -111,22 +114,24 @@ def desk(site, transactional_db, settings, olga) -> Iterator[Desk]:
     as_new(site)
     settings.MANAGER_KEY_FILE = str(site.manager_key)
     settings.REGISTRATION_TRUST = "enrolled"
-    yield _desk(site, olga)
-    _mend(site)
+    yield make_desk(site, olga)
+    mend(site)
 
 
-def _desk(site: Site, olga) -> Desk:
+def make_desk(site: Site, olga, *, with_revision: bool = True) -> Desk:
+    """The rows of the lab; without a first revision there are no partitions either."""
     from partitions import operations as partitions
     from people import operations as people
     from people.actor import actor_of
 
-    subnet, token = enrol_site(site)
+    subnet, token = enrol_site(site, with_revision=with_revision)
     servers = register_servers(site, token)
     actor = actor_of(olga)
     acme = people.create_tenant(name="Acme Robotics", slug="acme-robotics", actor=actor)
-    made = [
-        partitions.create_partition(subnet=subnet, tenant=acme, name=name, actor=actor)
-        for name in ("training", "inference")
+    names = ("training", "inference") if with_revision else ()
+    made = [partitions.create_partition(subnet=subnet, tenant=acme, name=name, actor=actor) for name in names] or [
+        None,
+        None,
     ]
     return Desk(site, subnet, olga, *made, servers)
 
@@ -152,7 +157,7 @@ def register_servers(site: Site, token: str) -> list:
     return servers
 
 
-def _mend(site: Site) -> None:
+def mend(site: Site) -> None:
     """Undo whatever a test has broken; each step does nothing where nothing is broken."""
     if site.state.process(ROGUE) is not None:
         breaking.end_rogue(site)
