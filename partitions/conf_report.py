@@ -50,7 +50,7 @@ def _partition_json(partition: ReadPartition) -> Iterator[str]:
                 continue
             if spec.kind == "ALL":
                 members.clear()
-            who = spec.kind if spec.guid is None else spec.guid
+            who: str | int = spec.kind if spec.guid is None else spec.guid
             members.pop(who, None)
             members[who] = spec.membership
     head = {
@@ -64,8 +64,8 @@ def _partition_json(partition: ReadPartition) -> Iterator[str]:
     yield json.dumps(head)[:-1] + ', "members": ['
     piece: list[str] = []
     separator = ""
-    for who, membership in members.items():
-        named = who if isinstance(who, str) else f"0x{who:016x}"
+    for member, membership in members.items():
+        named = member if isinstance(member, str) else f"0x{member:016x}"
         piece.append(f'{{"member": "{named}", "membership": "{membership}"}}')
         if len(piece) == _MEMBERS_A_PIECE:
             yield separator + ", ".join(piece)

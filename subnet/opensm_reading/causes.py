@@ -59,11 +59,7 @@ def _no_definition(parser: "Parser", rejected: "Rejected", text: bytes) -> None:
     if parser.log.has("unwritten-memory"):
         return
     if _SCHEDULER.search(text):
-        _add(
-            parser, "scheduler-file", rejected.column,
-            f"“{shown(token)}”: this is the partition file of a job scheduler (Slurm), not of OpenSM.",
-            "Name the file that OpenSM reads, /etc/opensm/partitions.conf as a rule.",
-        )  # fmt: skip
+        _scheduler_file(parser, rejected)
     elif token.startswith(_BOM):
         _add(
             parser, "byte-order-mark", rejected.column,
@@ -95,6 +91,14 @@ def _no_definition(parser: "Parser", rejected: "Rejected", text: bytes) -> None:
         )  # fmt: skip
 
 
+def _scheduler_file(parser: "Parser", rejected: "Rejected") -> None:
+    _add(
+        parser, "scheduler-file", rejected.column,
+        f"“{shown(rejected.token.strip(BLANKS))}”: this is the file of a job scheduler (Slurm), not of OpenSM.",
+        "Name the file that OpenSM reads, /etc/opensm/partitions.conf as a rule.",
+    )  # fmt: skip
+
+
 def _following(parser: "Parser", text: bytes) -> bytes:
     """What stands behind the line, up to the next `;`, without comments; nothing when the line itself has a `;`."""
     if b";" in text:
@@ -105,6 +109,9 @@ def _following(parser: "Parser", text: bytes) -> bytes:
 
 
 def _bad_definition(parser: "Parser", rejected: "Rejected") -> None:
+    if _SCHEDULER.search(rejected.token):
+        _scheduler_file(parser, rejected)
+        return
     header = parse_header(rejected.token)
     if not header.is_bad:
         _add(
@@ -141,6 +148,10 @@ def _bad_member(parser: "Parser", rejected: "Rejected", text: bytes) -> None:
     if _COLON_GUID.match(rest):
         rule, fix = "guid-with-colons", "Write the port GUID as 0x and 16 hex digits."
         message = f"“{shown(rest.split(b',')[0].strip())}” is no number: OpenSM knows no GUID with colons."
+    elif _HEADER.match(rest):
+        _missing_semicolon(parser, text, at)
+        rule, fix = "bad-member", "End the statement before with “;”."
+        message = f"“{shown(token.strip(BLANKS))}” stands in the member list of the statement before, and is no member."
     elif name.upper() in _KEYWORDS:
         rule, fix = "keyword-case", f"Write {name.upper().decode()}."
         message = f"“{shown(name)}” is no keyword: case counts."
@@ -150,10 +161,6 @@ def _bad_member(parser: "Parser", rejected: "Rejected", text: bytes) -> None:
     elif name and strtoul(name) == (0, len(name)):
         rule, fix = "guid-zero", "Remove it."
         message = f"“{shown(name)}” is zero, which is no port."
-    elif _HEADER.match(rest):
-        _missing_semicolon(parser, text, at)
-        rule, fix = "bad-member", "End the statement before with “;”."
-        message = f"“{shown(token.strip(BLANKS))}” stands in the member list of the statement before, and is no member."
     else:
         rule = "host-name" if _HOST.match(_with_range(name, rest)) else "bad-member"
         fix = "Write port GUIDs (0x and 16 hex digits) or the keywords ALL, ALL_CAS, ALL_SWITCHES, ALL_ROUTERS, SELF."

@@ -9,6 +9,10 @@ from subnet.opensm_reading.tokens import BLANKS
 LONGEST_READ = 4094  # fgets(line, sizeof(line) - 1)
 _SIZE = 4096
 _ROOM = 3 * _SIZE  # reading on past the buffer ends in zeros here; OpenSM has other variables there
+# Which of the first 140 bytes held something before any line was read (first byte = highest bit): old pointers on the
+# stack, most of the rest was zero. So it was on every run of Debian 12's opensm that was tried; nobody promises it.
+_STACK_BYTES = 140
+_STACK = 0xFCFCFCFC80FCFCFC8080C0FC80FC01FC00F
 
 
 class Memory:
@@ -20,6 +24,9 @@ class Memory:
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._bytes = bytearray(_ROOM)
+        for index in range(_STACK_BYTES):
+            if _STACK >> (_STACK_BYTES - 1 - index) & 1:
+                self._bytes[index] = 0xFF
         self._noted: list[tuple[int, int, bool]] = []
         self.written = 1  # line[0] = '\0' before the first line
 

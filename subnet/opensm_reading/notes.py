@@ -40,13 +40,13 @@ def long_line(parser: "Parser", text: bytes, stop: int) -> None:
     """A line that goes on behind the 4094 bytes fgets takes; harmless only when cut between two members."""
     before, after = text.rstrip(BLANKS)[-1:], parser.data[stop : stop + 1]
     is_between = (
-        parser.open is not None
+        (parser.open is not None or b":" in text)
         and b"#" not in text
         and b"mgid" not in text
         and (before == b"," or after in (b",", b" ", b"\t") or text[-1:] in (b" ", b"\t"))
     )
     parser.log.add(
-        "long-line", parser.line, parser.column(0),
+        "long-line", parser.line, parser.column(len(text)),
         "OpenSM reads at most 4094 bytes of a line and takes the rest for the next line"
         + ("; here it cuts between two members." if is_between else ", in the middle of a text."),
         "Break the line after a comma of the member list, or repeat the header with the remaining members.",

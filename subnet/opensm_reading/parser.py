@@ -73,6 +73,8 @@ class Parser:
             stop = newline + 1 if newline >= 0 else min(at + LONGEST_READ, size)
             self._reads += 1
             text = data[at:stop]
+            if newline < 0 and stop < size:
+                notes.long_line(self, text, stop)
             try:
                 self._read_line(at, text)
             except Rejected as rejected:
@@ -83,8 +85,6 @@ class Parser:
                 self._before = 0
             else:
                 self._before += stop - at
-                if stop < size:
-                    notes.long_line(self, text, stop)
             at = stop
         if not self._taken:
             causes.tell_nothing(self)
@@ -144,9 +144,7 @@ class Parser:
                     # Behind the line's own NUL: what follows was left by earlier lines.
                     self._fixed_column = self._fixed_column or self.column(length - 1)
                     if at >= self.memory.written:
-                        # Chance decides; the model says the worse, which is also what short lines mostly gave.
                         notes.unwritten(self)
-                        raise Rejected(NO_DEFINITION, self._fixed_column, b"")
                 if memory[at] == 0:
                     return
                 stop = memory.index(0, at)

@@ -4,7 +4,7 @@ from subnet.guid import GUID
 from subnet.opensm_reading import on_fabric
 from subnet.opensm_reading.fabric import Fabric
 from subnet.opensm_reading.log import verdict
-from subnet.opensm_reading.parser import Parser
+from subnet.opensm_reading.parser import CRASH, Parser
 from subnet.opensm_reading.partitions import PartitionState
 from subnet.opensm_reading.placement import FULL_BIT, Members, Placed, fallback_keys, place
 from subnet.opensm_reading.store import Statements, Store
@@ -26,7 +26,8 @@ def read(data: bytes, fabric: Fabric, *, allow_both_pkeys: bool = False, qos: bo
     index0 = members.index0_keys(states)
     entries: dict[GUID, list[int]] = {guid: [] for guid in fabric.ports}
     if rejection is not None:
-        index0 = fallback_keys(fabric, index0)
+        # A crash leaves the ports as they were, which is what the fallback makes of fresh ones without indx0.
+        index0 = {} if rejection.message == CRASH else fallback_keys(fabric, index0)
         for held in entries.values():
             held.append(0xFFFF)
     else:

@@ -22,7 +22,7 @@ def note(parser: "Parser") -> None:
             "no-default-rule", 1, 1,
             "The file has no rule for Default (0x7fff): OpenSM makes the SM's port full and every other one limited, "
             "so they reach only full members in it, and there is no IPoIB broadcast group.",
-            "Write the rule, as in: Default=0x7fff, ipoib : ALL=limited, SELF=full;",
+            "Write the rule, as in “Default=0x7fff, ipoib : ALL=limited, SELF=full;”.",
         )  # fmt: skip
     for state in parser.partitions.by_key.values():
         if state.statements and not state.named and not state.scopes and state is not default:

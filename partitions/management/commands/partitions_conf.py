@@ -54,22 +54,21 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Answer on standard output."""
         verb, as_json = options["verb"], options["json"]
-        data = _bytes_of(options["file"])
         if verb == "check":
-            found = check(data)
+            found = check(_bytes_of(options["file"]))
             self._print(conf_report.check_json(found) if as_json else conf_report.check_text(found))
             if found.verdict == "refuse":
                 sys.exit(1)
             return
+        if options.get("old") == options["file"] == "-":
+            raise CommandError("Only one of the two files can be standard input.", returncode=UNANSWERED)
         fabric = _fabric(options)
-        reading = _read(data, fabric, options)
+        reading = _read(_bytes_of(options["file"]), fabric, options)
         if verb == "explain":
             self._print(conf_report.explain_json(reading) if as_json else conf_report.explain_text(reading, fabric))
-        else:
-            if options["old"] == options["file"] == "-":
-                raise CommandError("Only one of the two files can be standard input.", returncode=UNANSWERED)
-            old = _read(_bytes_of(options["old"]), fabric, options)
-            self._print(conf_report.diff_json(old, reading) if as_json else conf_report.diff_text(old, reading, fabric))
+            return
+        old = _read(_bytes_of(options["old"]), fabric, options)
+        self._print(conf_report.diff_json(old, reading) if as_json else conf_report.diff_text(old, reading, fabric))
 
     def _print(self, pieces: Iterator[str]) -> None:
         """Write the answer piece by piece; a reader that stops reading (head) is no error."""
