@@ -62,11 +62,18 @@ class Action(StrEnum):
 
     # partitions
     PARTITION_CREATE = "partitions:partition:create", "created partition"
+    PARTITION_ADOPT = "partitions:partition:adopt", "took over partition"
+    PARTITION_RENAME = "partitions:partition:rename", "renamed partition"
+    PARTITION_RETIRE = "partitions:partition:retire", "retired partition"
+    DEFAULT_STAGE = "partitions:default:stage", "staged a change of Default on subnet"
+    DEFAULT_DISCARD = "partitions:default:discard", "discarded a staged change of Default on subnet"
     MEMBER_STAGE = "partitions:member:stage", "staged a change of"
     MEMBER_DISCARD = "partitions:member:discard", "discarded a staged change of"
+    SERVER_CLEAN = "partitions:server:clean", "marked as clean server"
     MEMBER_SETTLE = "partitions:member:settle", "brought the board up to"
 
     # deploy
+    REVISION_ADOPT = "deploy:revision:adopt", "adopted the hand-written files as"
     REVISION_PROPOSE = "deploy:revision:propose", "proposed"
     ROLLOUT_START = "deploy:rollout:start", "started"
     ROLLOUT_CHECK_AGAIN = "deploy:rollout:check-again", "asked to check again"

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from console.views import audit, board, home, managers, partitions, plan, rollouts, servers
+from console.views import adoption, audit, board, home, managers, partitions, plan, rollouts, servers
 
 app_name = "console"
 urlpatterns = [
@@ -23,6 +23,11 @@ urlpatterns = [
     path("conflicts/<int:pk>/reject/", servers.reject_claim, name="conflict_reject"),
     path("managers/", managers.managers, name="managers"),
     path("managers/look/", managers.look, name="managers_look"),
+    path("subnets/<str:public_id>/adoption/", adoption.page, name="adoption"),
+    path("subnets/<str:public_id>/adoption/look/", adoption.look, name="adoption_look"),
+    path("subnets/<str:public_id>/adoption/adopt/", adoption.adopt, name="adoption_adopt"),
+    path("subnets/<str:public_id>/adoption/place/", adoption.place, name="adoption_place"),
+    path("subnets/<str:public_id>/adoption/default/", adoption.close_default, name="adoption_default"),
     path("partitions/", partitions.partitions, name="partitions"),
     path("audit/", audit.events, name="audit"),
 ]

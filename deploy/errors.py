@@ -42,6 +42,14 @@ class ReasonNeeded(DeployError):
     """A person has to say why."""
 
 
+class AdoptionRefused(DeployError):
+    """What stands on the manager hosts cannot become the first revision as it is; nothing was changed."""
+
+
+class AdoptionUnfinished(DeployError):
+    """The adopted table has to be placed as it is before anything in it may change."""
+
+
 class Immutable(DeployError):
     """Somebody tried to change or remove a revision."""
 

@@ -1,4 +1,4 @@
-"""Revision, StoredTables, Observation, Rollout, RolloutStep, HostOutcome and the fence of a subnet."""
+"""Revision, AdoptedFile, StoredTables, StoredFile, Observation, Rollout and its steps, and the fence of a subnet."""
 
 from typing import Any, NoReturn
 
@@ -64,6 +64,31 @@ class Revision(models.Model):
         return PartitionTable.from_json(self.table)
 
 
+class AdoptedFile(models.Model):
+    """The hand-written file that lay on one manager host when its table was adopted as a revision.
+
+    As long as that revision is current this is what stands on the host, and what a restore puts back, byte for byte.
+    Written once, like the revision.
+    """
+
+    revision = models.ForeignKey(Revision, on_delete=models.PROTECT, related_name="adopted_files")
+    host = models.ForeignKey(ManagerHost, on_delete=models.PROTECT, related_name="+")
+    data = models.BinaryField()
+    digest = models.CharField(max_length=64)  # SHA-256 of `data`
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["revision", "host"], name="one_adopted_file_per_host")]
+
+    def __str__(self) -> str:
+        return f"file of {self.host} adopted as {self.revision}"
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """Insert the file; raise Immutable when it is already stored."""
+        if not self._state.adding:
+            raise Immutable(f"The file of {self.host} was adopted as it was read; it is never changed.")
+        super().save(*args, **{**kwargs, "force_insert": True})
+
+
 class Fence(models.Model):
     """One row a subnet: which revision is current, which rollout runs, and the newest fencing generation.
 
@@ -88,6 +113,17 @@ class StoredTables(models.Model):
 
     def __str__(self) -> str:
         return f"tables of {self.ports} ports"
+
+
+class StoredFile(models.Model):
+    """A partition file as it was read from a manager host and is no revision of ours; stored once by content."""
+
+    digest = models.CharField(max_length=64, unique=True)  # SHA-256 of the uncompressed bytes
+    data = models.BinaryField()  # zlib
+    size = models.PositiveBigIntegerField()  # bytes, uncompressed
+
+    def __str__(self) -> str:
+        return f"file {self.digest[:12]}…"
 
 
 class Observation(models.Model):
@@ -117,6 +153,26 @@ class Observation(models.Model):
 
     def __str__(self) -> str:
         return f"observation of {self.subnet} ({self.state})"
+
+
+class TableChanges(models.Model):
+    """Which tables an observation found changed since the one before, and which OpenSM processes it met.
+
+    What index prediction needs of the past (`deploy/table_history.py`), without reading every stored table again.
+    """
+
+    observation = models.OneToOneField(Observation, on_delete=models.PROTECT, related_name="table_changes")
+    subnet = models.ForeignKey(Subnet, on_delete=models.PROTECT, related_name="+")
+    master = models.CharField(max_length=40, blank=True)  # manager host of the only master; "" when it is none of ours
+    processes = models.JSONField(default=dict)  # host → [pid, started] of its OpenSM, [] when none ran; those asked
+    is_base = models.BooleanField(default=False)  # whether `data` holds every port, so that nothing older is needed
+    data = models.BinaryField()  # zlib of JSON: port GUID → {index: entry}, "unread", or null when it was not there
+
+    class Meta:
+        indexes = [models.Index(fields=["subnet", "-id"], name="table_changes_newest")]
+
+    def __str__(self) -> str:
+        return f"changes seen by {self.observation}"
 
 
 class Rollout(models.Model):

@@ -16,9 +16,9 @@ from django.utils import timezone
 from audit.actions import Action
 from audit.record import record
 from audit.values import SYSTEM, Subject
-from deploy import evidence, queries, tables
+from deploy import evidence, files, queries, table_history, tables
 from deploy.look import Look, ManagerHosts, told
-from deploy.models import RUNNING, Fence, Observation, Revision
+from deploy.models import RUNNING, Fence, Observation
 from deploy.proof import Unseen
 from deploy.readiness import no_master
 from deploy.story import READ_TIMEOUT_S
@@ -106,10 +106,18 @@ def _keep(
             managers=_managers(observation, look),
             census=evidence.census_rows(fabric, registered=set(registered.values())),
         )
-    observation.refresh_from_db()
+        observation.refresh_from_db()
+        if kept:
+            table_history.keep(observation, fabric=fabric, processes=_processes(look))
     tables.remember(stored.digest, fabric)
     if kept:
         record_seen(subnet=observation.subnet, readings=fabric.ports.values(), at=at)
+
+
+def _processes(look: Look) -> dict[str, tuple[int, ...]]:
+    """Host → PID and start of its OpenSM, empty where none runs; without the hosts that did not say."""
+    running = {view.name: view.identity.process for view in look.views if view.identity is not None}
+    return {name: (process.pid, process.started) if process is not None else () for name, process in running.items()}
 
 
 def _fail(observation: Observation, sentence: str, *, look: Look, now: datetime) -> None:
@@ -130,7 +138,9 @@ def _fail(observation: Observation, sentence: str, *, look: Look, now: datetime)
 
 
 def _managers(observation: Observation, look: Look) -> list[dict[str, Any]]:
-    known = dict(Revision.objects.filter(subnet=observation.subnet_id).values_list("digest", "number"))
+    """The managers' rows; a file that is no revision is kept as it was read, so that it can be shown or adopted."""
+    known = files.numbers_by_digest(observation.subnet_id)
+    files.keep_read((view.file for view in look.views if view.file is not None), known=known)
     return evidence.manager_rows(look.views, known=known)
 
 

@@ -4,6 +4,7 @@ Each function writes its audit event in the same transaction. Nothing here reach
 wakes the worker on commit.
 """
 
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Final
 
@@ -16,8 +17,9 @@ from audit import nudge
 from audit.actions import Action
 from audit.record import record
 from audit.values import Actor, Subject
-from deploy import queries, tables
+from deploy import files, queries, tables
 from deploy.errors import (
+    AdoptionUnfinished,
     NothingToDo,
     NotWritable,
     PolicyRefused,
@@ -37,6 +39,8 @@ from subnet.table import PartitionTable
 
 RUN: Final = "deploy.tasks.run_rollout"
 OBSERVE: Final = "deploy.tasks.observe"
+# What a hand-written file may leave as it is: placing it in our words changes no port, and the next plan mends it.
+TOLERATED_IN_ADOPTION: Final = frozenset({"sm_port_missing"})
 
 
 @transaction.atomic
@@ -49,9 +53,40 @@ def record_first_revision(*, subnet: Subnet, table: PartitionTable, actor: Actor
     if Fence.objects.filter(subnet=subnet).exists():
         raise StaleRevision(f"Subnet {subnet} has its first revision already. Propose the next one instead.")
     _refuse_by_policy(subnet, table, standing=table)
-    revision = _new_revision(subnet=subnet, table=table, parent=None, actor=actor, reason="")
+    # It says what stands on the hosts already, and the lab writes the first layout.
+    revision = _new_revision(subnet=subnet, table=table, parent=None, actor=actor, reason="", layout=Layout.BY_PKEY)
     Fence.objects.create(subnet=subnet, current=revision)
     _record_revision(revision, actor=actor)
+    return revision
+
+
+@transaction.atomic
+def record_adopted_revision(
+    *, subnet: Subnet, table: PartitionTable, found: Mapping[str, bytes], actor: Actor, reason: str = ""
+) -> Revision:
+    """Make `table` current because the hand-written files `found` (manager host → bytes) already say it.
+
+    The revision's own bytes are placed by the next rollout, which may change nothing else; until that is proven the
+    found bytes are what stands on the hosts, and what a restore puts back. The caller has shown that both give every
+    port the same table. May be repeated as long as nothing was proven, when somebody edited the files meanwhile.
+    Raises StaleRevision when a revision of our own is current, SubnetBusy, PolicyRefused, AdoptionRefused.
+    """
+    Subnet.objects.select_for_update().get(pk=subnet.pk)
+    fence = Fence.objects.select_for_update().filter(subnet=subnet).select_related("current").first()
+    if fence is not None and not files.Standing.of(fence.current).is_adopted:
+        raise StaleRevision(f"{fence.current} of subnet {subnet} is current already: there is nothing to adopt.")
+    if fence is not None and fence.rollout is not None:
+        raise SubnetBusy(_who_holds(subnet, fence.rollout))
+    _refuse_by_policy(subnet, table, standing=table, tolerated=TOLERATED_IN_ADOPTION)
+    parent = None if fence is None else fence.current
+    revision = _new_revision(subnet=subnet, table=table, parent=parent, actor=actor, reason=reason)
+    adopted = files.keep_adopted(revision, found)
+    if fence is None:
+        Fence.objects.create(subnet=subnet, current=revision)
+    elif Fence.objects.filter(pk=fence.pk, current=parent, rollout=None).update(current=revision) != 1:
+        raise SubnetBusy(f"Somebody else worked on subnet {subnet} at the same moment. Adopt again.")
+    found_digests = {file.host.name: file.digest for file in adopted}
+    _record_revision(revision, actor=actor, action=Action.REVISION_ADOPT, found=found_digests)
     return revision
 
 
@@ -77,14 +112,22 @@ def propose(*, subnet: Subnet, table: PartitionTable, parent: Revision, actor: A
     """Store `table` as the next revision after `parent`, rendered and checked; nothing is placed yet.
 
     The same table proposed again on the same parent is the same revision, so that a double click makes one.
-    Raises NotWritable in mode OBSERVE, NothingToDo, PolicyRefused, and StaleRevision unless `parent` is current.
+    An adopted table must first be placed as it is: only then is the same table something to roll out, because the
+    bytes on the hosts differ. Raises NotWritable in mode OBSERVE, NothingToDo, PolicyRefused, AdoptionUnfinished, and
+    StaleRevision unless `parent` is current.
     """
     subnet.refresh_from_db()
     if subnet.mode == Subnet.Mode.OBSERVE:
         raise NotWritable(
             f"Subnet {subnet} is in mode observe: FabricUI only looks. Set the mode to propose or write first."
         )
-    _refuse_by_policy(subnet, table, standing=parent.partition_table())
+    is_adopted = files.Standing.of(parent).is_adopted
+    _refuse_by_policy(
+        subnet,
+        table,
+        standing=parent.partition_table(),
+        tolerated=TOLERATED_IN_ADOPTION if is_adopted else frozenset(),
+    )
     try:
         with transaction.atomic():
             fence = Fence.objects.select_for_update().get(subnet=subnet)
@@ -92,7 +135,12 @@ def propose(*, subnet: Subnet, table: PartitionTable, parent: Revision, actor: A
                 raise StaleRevision(
                     f"The plan stands on {parent}, but by now {fence.current} is current. Draw up the plan again."
                 )
-            if _changes_nothing(table, parent):
+            if is_adopted and table_digest(table) != parent.table_digest:
+                raise AdoptionUnfinished(
+                    f"Subnet {subnet} still runs on the hand-written file that was adopted as {parent}. Roll that out "
+                    "as it is first; it changes no port. Then plan this change again."
+                )
+            if not is_adopted and _changes_nothing(table, parent):
                 raise NothingToDo(f"{parent} already says exactly this: there is nothing to roll out.")
             twin = _proposed_before(subnet=subnet, table=table, parent=parent)
             if twin is not None:
@@ -214,13 +262,17 @@ def _wake(task: str, **ids: int) -> None:
     transaction.on_commit(lambda: nudge.task(task, ids), robust=True)
 
 
-def _refuse_by_policy(subnet: Subnet, table: PartitionTable, *, standing: PartitionTable) -> None:
+def _refuse_by_policy(
+    subnet: Subnet, table: PartitionTable, *, standing: PartitionTable, tolerated: Collection[str] = frozenset()
+) -> None:
     registered = [GUID(guid) for guid in ManagerHost.objects.filter(subnet=subnet).values_list("port_guid", flat=True)]
     newest = queries.latest_observation(subnet)
     ports = tables.fabric(newest).ports if newest is not None else {}
     capacity = {guid: port.capacity for guid, port in ports.items()}
     violations = check(table, Limits(capacity), sm_ports_registered=registered, standing=standing)
-    refusing = [violation for violation in violations if violation.severity == "refuse"]
+    refusing = [
+        violation for violation in violations if violation.severity == "refuse" and violation.rule not in tolerated
+    ]
     if refusing:
         raise PolicyRefused(refusing)
 
@@ -282,12 +334,16 @@ def _proposed_before(*, subnet: Subnet, table: PartitionTable, parent: Revision)
 
 
 def _new_revision(
-    *, subnet: Subnet, table: PartitionTable, parent: Revision | None, actor: Actor, reason: str
+    *,
+    subnet: Subnet,
+    table: PartitionTable,
+    parent: Revision | None,
+    actor: Actor,
+    reason: str,
+    layout: Layout = NEWEST,
 ) -> Revision:
     newest = Revision.objects.filter(subnet=subnet).aggregate(number=Max("number"))["number"] or 0
     parent_digest = NO_PARENT if parent is None else parent.digest
-    # The first revision says what stands on the hosts already, which the lab and people write in the first layout.
-    layout = Layout.BY_PKEY if parent is None else NEWEST
     data = render(table, Header(subnet=subnet.name, revision=newest + 1, parent=parent_digest, layout=layout))
     return Revision.objects.create(
         subnet=subnet,
@@ -304,9 +360,16 @@ def _new_revision(
     )
 
 
-def _record_revision(revision: Revision, *, actor: Actor) -> None:
+def _record_revision(
+    revision: Revision,
+    *,
+    actor: Actor,
+    action: Action = Action.REVISION_PROPOSE,
+    found: Mapping[str, str] | None = None,
+) -> None:
+    """Write the event of a new revision; `found` are the digests of the adopted files by host."""
     record(
-        action=Action.REVISION_PROPOSE,
+        action=action,
         actor=actor,
         subject=Subject(kind="revision", key=revision.public_id, label=f"{revision} of {revision.subnet}"),
         after={
@@ -314,6 +377,7 @@ def _record_revision(revision: Revision, *, actor: Actor) -> None:
             "parent": revision.parent.number if revision.parent else None,
             "digest": revision.digest,
             "table_digest": revision.table_digest,
+            **({} if found is None else {"found": dict(found)}),
         },
         reason=revision.reason,
     )

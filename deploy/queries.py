@@ -1,13 +1,16 @@
 """What other rooms ask about revisions, observations and rollouts. Reads only."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from django.db.models import Q, QuerySet
 
-from deploy import tables
+from deploy import table_history, tables
 from deploy.lease import is_gone
 from deploy.models import PENDING, RUNNING, WAITING, Fence, Observation, Revision, Rollout
 from inventory.models import Subnet
+from subnet.guid import GUID
+from subnet.index import PortHistory
 from subnet.observed import ObservedFabric
 
 LOST_IN_THE_QUEUE = timedelta(seconds=10)  # after this long, an unclaimed row is handed to the queue again
@@ -53,6 +56,14 @@ def pending_observation(subnet: Subnet) -> Observation | None:
 def observed_fabric(observation: Observation) -> ObservedFabric:
     """What an observation read from the fabric. Parses once a process and content."""
     return tables.fabric(observation)
+
+
+def port_histories(subnet: Subnet, *, until: Observation | None = None) -> Mapping[GUID, PortHistory]:
+    """Which tables each port held under the present master's OpenSM process, up to an observation (the newest).
+
+    Four queries or a few more; each port's is told when it is asked for.
+    """
+    return table_history.histories(subnet, until=until).ports
 
 
 def history(subnet: Subnet) -> QuerySet[Rollout]:

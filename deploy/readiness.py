@@ -6,6 +6,7 @@ Whatever is wrong here ends a rollout as REFUSED, before anything was placed.
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final
 
+from deploy.files import Standing
 from deploy.look import HostView, Look, told
 from subnet.errors import InvalidFile
 from subnet.guid import GUID
@@ -21,14 +22,14 @@ def unready(
     *,
     accepted: Mapping[str, int],
     known: Mapping[str, int],
-    parent: int,
+    parent: Standing,
     sm_ports: Collection[GUID],
     place: Place,
 ) -> str:
     """Why nothing may be placed, in sentences; "" when every manager host is as it must be.
 
-    `accepted` are the digests a file may have now, `known` those of all revisions (digest → number); `parent` is the
-    current revision's number; `sm_ports` are the ports that the new table makes full members of Default.
+    `accepted` are the digests a file may have now, `known` those of all revisions (digest → number); `parent` is what
+    should lie on every host now; `sm_ports` are the ports that the new table makes full members of Default.
     """
     found = list(_troubles(look, accepted=accepted, known=known, parent=parent, sm_ports=sm_ports, place=place))
     more = len(found) - MOST_SENTENCES
@@ -40,7 +41,7 @@ def _troubles(
     *,
     accepted: Mapping[str, int],
     known: Mapping[str, int],
-    parent: int,
+    parent: Standing,
     sm_ports: Collection[GUID],
     place: Place,
 ) -> Iterator[str]:
@@ -94,18 +95,24 @@ def binding(view: HostView) -> Iterator[str]:
         )
 
 
-def _file(view: HostView, *, accepted: Mapping[str, int], known: Mapping[str, int], parent: int) -> Iterator[str]:
+def _file(view: HostView, *, accepted: Mapping[str, int], known: Mapping[str, int], parent: Standing) -> Iterator[str]:
     if view.file is None or view.digest in accepted:
         return
     yield foreign_file(view, known=known, wanted=parent)
 
 
-def foreign_file(view: HostView, *, known: Mapping[str, int], wanted: int) -> str:
-    """The sentence for a file that is not the revision that should lie there."""
+def foreign_file(view: HostView, *, known: Mapping[str, int], wanted: Standing) -> str:
+    """The sentence for a file that is not the one that should lie there."""
     if view.digest in known:
         return (
-            f"Manager host {view.name}: its partition file is revision {known[view.digest]}, and revision {wanted} is "
-            f"current. Put revision {wanted}'s file back on that host, then try again."
+            f"Manager host {view.name}: its partition file is revision {known[view.digest]}, and revision "
+            f"{wanted.number} is current. Put {wanted.words} back on that host, then try again."
+        )
+    if wanted.is_adopted:
+        return (
+            f"Manager host {view.name}: its partition file (SHA-256 {view.digest[:12]}…) is not {wanted.words}; "
+            "somebody changed it since. Find out who and why; put the adopted file back, or take a new look and adopt "
+            "what lies there now."
         )
     try:
         parse_strict(view.file or b"")
@@ -114,7 +121,7 @@ def foreign_file(view: HostView, *, known: Mapping[str, int], wanted: int) -> st
         what = str(error)
     return (
         f"Manager host {view.name}: its partition file is no revision of FabricUI ({what}); somebody changed it by "
-        f"hand. Find out who and why, put revision {wanted}'s file back on that host, then try again."
+        f"hand. Find out who and why, put {wanted.words} back on that host, then try again."
     )
 
 

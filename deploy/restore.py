@@ -23,7 +23,7 @@ def put_parent_back(story: Story, managers: ManagerHosts, terms: Terms) -> None:
     """Restore the parent, or be put off, or say what a person must do."""
     parent = story.rollout.parent
     look = managers.look()
-    trouble = _place_everywhere(story, managers, look)
+    trouble = _place_everywhere(story, managers, look, terms)
     try:
         if look.master is None:
             raise Unseen(foreign_master(look, place=terms.place) or no_master(look))
@@ -33,17 +33,17 @@ def put_parent_back(story: Story, managers: ManagerHosts, terms: Terms) -> None:
             raise Unseen(trouble)
         judgement = terms.read_and_judge(managers, mark=story.rollout.mark or {}, now=story.clock(), revision=parent)
     except (Unseen, RemoteError) as error:
-        _try_later(story, trouble or str(error))
+        _try_later(story, terms, trouble or str(error))
         return
     _conclude(story, judgement, terms)
 
 
-def _place_everywhere(story: Story, managers: ManagerHosts, look: Look) -> str:
-    """Place the parent on whichever host can be reached; return what went wrong, or ""."""
-    parent, generation = story.rollout.parent, story.rollout.generation or 0
+def _place_everywhere(story: Story, managers: ManagerHosts, look: Look, terms: Terms) -> str:
+    """Place the parent's bytes on whichever host can be reached; return what went wrong, or ""."""
+    parent, generation = terms.parent, story.rollout.generation or 0
     order = [view.name for view in (*look.masters, *look.others) if view.identity is not None]
     silent = [view.failure for view in look.views if view.identity is None]
-    failures = managers.each(order, lambda host: host.stage(bytes(parent.data), digest=parent.digest))
+    failures = managers.each(order, lambda host: host.stage(parent.data, digest=parent.digest))
     for name in order:
         if name not in failures:
             try:
@@ -55,35 +55,35 @@ def _place_everywhere(story: Story, managers: ManagerHosts, look: Look) -> str:
 
 def _conclude(story: Story, judgement: Judgement, terms: Terms) -> None:
     """Write down whether the fabric is back where it was."""
-    rollout, parent = story.rollout, story.rollout.parent
+    rollout, parent = story.rollout, terms.parent
     unlike = [view.name for view in judgement.reading.hosts.views if view.digest != parent.digest]
     kept = evidence.kept(judgement, known=terms.accepted, registered=terms.registered.values())
     found: dict[str, Any] = {**terms.found(judgement), "evidence": kept}
     match judgement.verdict:
         case Verdict.PROVEN | Verdict.OWED | Verdict.OPEN if not unlike:
             note = f" Still open: {judgement.cause}" if judgement.cause else ""
-            text = f"The files of {parent} are back on every manager host, and the fabric holds them again.{note}"
+            text = f"{_are_back(terms)}, and the fabric holds them again.{note}"
             story.advance(State.RESTORED, text, cause=f"{rollout.contrary} {text}", **found)
         case Verdict.CONTRARY:
-            _need_person(story, f"{_back(story)} Still: {judgement.cause} {_BY_HAND}", **found)
+            _need_person(story, f"{_back(story, terms)} Still: {judgement.cause} {_BY_HAND}", **found)
         case Verdict.FOREIGN_SM:
-            _need_person(story, f"{_back(story)} {judgement.cause} {_RELEASE}", **found)
+            _need_person(story, f"{_back(story, terms)} {judgement.cause} {_RELEASE}", **found)
         case _:
             names = " and ".join(unlike)
-            cause = judgement.cause or f"The partition file on {names} is not {parent}."
-            _try_later(story, cause, outcomes=terms.found(judgement)["outcomes"])
+            cause = judgement.cause or f"The partition file on {names} is not {parent.words}."
+            _try_later(story, terms, cause, outcomes=terms.found(judgement)["outcomes"])
 
 
-def _try_later(story: Story, cause: str, **fields: Any) -> None:
+def _try_later(story: Story, terms: Terms, cause: str, **fields: Any) -> None:
     rollout = story.rollout
     if rollout.tries + 1 < TRIES:
         story.put_off(f"{rollout.contrary} Not restored yet: {cause}", **fields)
         return
     _need_person(
         story,
-        f"{rollout.contrary} Putting {rollout.parent} back failed {TRIES} times: {cause} Put the file of "
-        f"{rollout.parent} (SHA-256 {rollout.parent.digest[:12]}…) on each manager host, make the master reload it, "
-        f"and look at the fabric. {_RELEASE}",
+        f"{rollout.contrary} Putting {rollout.parent} back failed {TRIES} times: {cause} Put {terms.parent.words} "
+        f"(SHA-256 {terms.parent.digest[:12]}…) on each manager host, make the master reload it, and look at the "
+        f"fabric. {_RELEASE}",
         **fields,
     )
 
@@ -92,8 +92,14 @@ def _need_person(story: Story, cause: str, **fields: Any) -> None:
     story.advance(State.STUCK, f"A person is needed. {cause}", cause=cause, **fields)
 
 
-def _back(story: Story) -> str:
-    return f"{story.rollout.contrary} The files of {story.rollout.parent} are back on every manager host."
+def _back(story: Story, terms: Terms) -> str:
+    return f"{story.rollout.contrary} {_are_back(terms)}."
+
+
+def _are_back(terms: Terms) -> str:
+    files = terms.parent.words.replace("the file of", "the files of", 1)
+    is_or_are = "is" if terms.parent.is_adopted else "are"
+    return f"{files[0].upper()}{files[1:]} {is_or_are} back on every manager host"
 
 
 _RELEASE: Final = "Then let go of this rollout with a reason."

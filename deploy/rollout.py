@@ -77,7 +77,7 @@ def _stage(story: Story, managers: ManagerHosts, terms: Terms) -> None:
             look,
             accepted=terms.accepted,
             known=terms.known,
-            parent=story.rollout.parent.number,
+            parent=terms.parent,
             sm_ports=terms.sm_ports,
             place=terms.place,
         )

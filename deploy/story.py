@@ -15,7 +15,7 @@ from django.db.models import F, Q
 from audit.actions import Action
 from audit.record import record
 from audit.values import SYSTEM, Subject
-from deploy import tables
+from deploy import table_history, tables
 from deploy.errors import ClaimLost
 from deploy.lease import is_gone, new_holder
 from deploy.models import OVER, RUNNING, WAITING, Fence, HostOutcome, Observation, Rollout, RolloutStep
@@ -181,7 +181,7 @@ class Story:
     def _keep(self, evidence: Evidence, *, now: datetime) -> Observation:
         stored = tables.store(evidence.tables, ports=len(evidence.fabric.end_ports))
         tables.remember(stored.digest, evidence.fabric)  # they are what the next rollout compares with
-        return Observation.objects.create(
+        observation = Observation.objects.create(
             subnet_id=self.rollout.subnet_id,
             state=Observation.State.DONE,
             why="proof",
@@ -192,6 +192,10 @@ class Story:
             managers=evidence.managers,
             census=evidence.census,
         )
+        mark = self.rollout.mark or {}
+        processes = {mark["host"]: (mark["pid"], mark["started"])} if mark else {}
+        table_history.keep(observation, fabric=evidence.fabric, processes=processes)
+        return observation
 
     def _write_steps(self, state: State, text: str, *, now: datetime) -> None:
         last = RolloutStep(rollout=self.rollout, at=now, state=state, text=text)

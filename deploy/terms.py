@@ -12,7 +12,8 @@ from typing import Any, Self
 
 from django.conf import settings
 
-from deploy import evidence, tables
+from deploy import evidence, files, table_history, tables
+from deploy.files import Standing
 from deploy.look import HostView, ManagerHosts
 from deploy.models import Revision, Rollout
 from deploy.proof import Expectation, Judgement, Unseen, expect, expect_back, judge, read_behind_barrier
@@ -21,6 +22,7 @@ from inventory.models import ManagerHost
 from remote.manager_host import ReloadMark
 from subnet.census import where
 from subnet.guid import GUID
+from subnet.index import PortHistory
 from subnet.observed import ObservedFabric
 from subnet.partitions_conf import ParsedFile, parse_strict
 from subnet.table import PartitionTable
@@ -33,26 +35,28 @@ class Terms:
     rollout: Rollout
     registered: Mapping[str, GUID]  # manager host → the port of its SM
     accepted: Mapping[str, int]  # digest → revision number
-    known: Mapping[str, int]  # the same of every revision
+    known: Mapping[str, int]  # the same of every revision and every adopted file
+    parent: Standing  # what goes back on contrary evidence
     left_over: tuple[Revision, ...]  # revisions that a person let go of while they stood on the hosts
     threads: Executor = field(repr=False)
     strict: Future[ParsedFile] = field(repr=False)  # the revision's bytes, read by the strict parser
 
     @classmethod
     def of(cls, rollout: Rollout, *, threads: Executor) -> Self:
-        """Read the terms of `rollout`: three queries."""
+        """Read the terms of `rollout`: five queries."""
         hosts = ManagerHost.objects.filter(subnet=rollout.subnet_id).values_list("name", "port_guid")
-        known = Revision.objects.filter(subnet=rollout.subnet_id).values_list("digest", "number")
         stuck = Rollout.objects.filter(parent=rollout.parent_id, state=Rollout.State.STUCK, released_at__isnull=False)
         left_over = tuple(
             Revision.objects.filter(pk__in=stuck.values("revision")).exclude(pk=rollout.revision_id).order_by("number")
         )
-        revisions = (rollout.parent, rollout.revision, *left_over)
+        parent = Standing.of(rollout.parent)
         return cls(
             rollout=rollout,
             registered={name: GUID(guid) for name, guid in hosts},
-            accepted={revision.digest: revision.number for revision in revisions},
-            known=dict(known),
+            accepted={parent.digest: parent.number}
+            | {revision.digest: revision.number for revision in (rollout.revision, *left_over)},
+            known=files.numbers_by_digest(rollout.subnet_id),
+            parent=parent,
             left_over=left_over,
             threads=threads,
             strict=threads.submit(parse_strict, bytes(rollout.revision.data)),
@@ -65,9 +69,18 @@ class Terms:
         return bytes(self.rollout.revision.data)
 
     @cached_property
+    def is_adoption(self) -> bool:
+        """Whether this rollout places the adopted table as it is, and so can change no port."""
+        return self.parent.is_adopted and self.rollout.parent.table_digest == self.rollout.revision.table_digest
+
+    @cached_property
     def sm_ports(self) -> frozenset[GUID]:
-        """The ports that the revision makes full members of Default."""
-        return frozenset(GUID(text) for text in self.rollout.revision.table["sm_ports"])
+        """The ports that the revision makes full members of Default.
+
+        An adoption leaves a standby's port limited where the hand-written file does: nothing is demanded of it.
+        """
+        named = frozenset(GUID(text) for text in self.rollout.revision.table["sm_ports"])
+        return named | frozenset(self.registered.values()) if self.is_adoption else named
 
     def place(self, guid: str) -> str:
         """Where a port was plugged when the tables were read before, as the end of a sentence."""
@@ -102,7 +115,8 @@ class Terms:
 
         Raises Unseen.
         """
-        expectation = self._expectation(revision)
+        forward = revision.pk == self.rollout.revision_id
+        expectation = self._expectation(revision, mark=mark)
         self.strict.result()
         host = managers.hosts.get(mark.get("host", ""))
         if host is None:
@@ -119,7 +133,7 @@ class Terms:
         return judge(
             reading,
             expectation.result(),
-            digest=revision.digest,
+            digest=revision.digest if forward else self.parent.digest,
             number=revision.number,
             master=host.name,
             registered=self.registered,
@@ -132,7 +146,14 @@ class Terms:
         )
         return {"read_back": evidence_json, "outcomes": evidence.outcomes(judgement.reading.hosts)}
 
-    def _expectation(self, revision: Revision) -> Future[Expectation]:
+    def _histories(self, mark: Mapping[str, Any]) -> Mapping[GUID, PortHistory]:
+        """What each port held under the very process that reads the revision; nothing when another one does."""
+        rollout = self.rollout
+        found = table_history.histories(rollout.subnet, until=rollout.before, besides=rollout)
+        is_marked = found.process == tuple(mark.get(name) for name in ("host", "pid", "started"))
+        return found.ports if is_marked else {}
+
+    def _expectation(self, revision: Revision, *, mark: Mapping[str, Any]) -> Future[Expectation]:
         """Work out in a thread what to find, while the barrier waits."""
         rollout, before = self.rollout, self.rollout.before
         forward = revision.pk == rollout.revision_id
@@ -140,26 +161,28 @@ class Terms:
         return self.threads.submit(
             _work_out,
             # A digest read back from a host stands for a file that parses: the revision's was read by `strict`.
-            data=None if forward else bytes(revision.data),
+            standing=None if forward else self.parent,
             wanted=revision.table,
             others=[other.table for other in others],
             before=lambda: tables.fabric(before),
             forward=forward,
+            histories=self._histories(mark) if forward and not self.left_over else {},
         )
 
 
 def _work_out(
     *,
-    data: bytes | None,
+    standing: Standing | None,
     wanted: Mapping[str, Any],
     others: Sequence[Mapping[str, Any]],
     before: Callable[[], ObservedFabric],
     forward: bool,
+    histories: Mapping[GUID, PortHistory],
 ) -> Expectation:
-    if data is not None:
-        parse_strict(data)
+    if standing is not None:
+        standing.require_sound()
     table = PartitionTable.from_json(wanted)
     tables_between = [PartitionTable.from_json(other) for other in others]
     if forward:
-        return expect(start=tables_between, wanted=table, before=before())
+        return expect(start=tables_between, wanted=table, before=before(), histories=histories)
     return expect_back(passing=tables_between, wanted=table, before=before())

@@ -5,20 +5,31 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from inventory.models import ManagerHost, Port, Subnet
-from partitions.models import Partition, StagedChange
+from partitions.models import Partition, StagedChange, StagedDefault
+from subnet.default import DefaultPartition, keywords_from_json
+from subnet.flags import Flags
 from subnet.guid import GUID
+from subnet.member import KeywordMember, Member
 from subnet.pkey import Membership, PKey
-from subnet.table import Flags, Member, PartitionTable, safe_label
 from subnet.table import Partition as TablePartition
+from subnet.table import PartitionTable, safe_label
 
 type Members = dict[PKey, dict[GUID, Membership]]
 
 
-def wanted_table(*, subnet: Subnet, current: PartitionTable, changes: Iterable[StagedChange]) -> PartitionTable:
+def wanted_table(
+    *,
+    subnet: Subnet,
+    current: PartitionTable,
+    changes: Iterable[StagedChange],
+    default: StagedDefault | None = None,
+) -> PartitionTable:
     """The table that `current` becomes by `changes`: names, tenants and labels as the rows say today. 3 queries.
 
     Partitions without members are left out: they are rows, and nothing on the fabric. A partition that no row knows
-    stays as it is, and so do flags, keywords and Default: FabricUI never removes what it did not put there.
+    stays as it is, and so do flags, keywords, multicast lines and Default unless `default` is staged: FabricUI never
+    removes what it did not put there. Only a partition that is not in `current` takes its flags from its row.
+    Raises InvalidTable when `default` excepts a manager host's port.
     """
     members: Members = defaultdict(dict)
     for partition, member in current.memberships():
@@ -30,7 +41,7 @@ def wanted_table(*, subnet: Subnet, current: PartitionTable, changes: Iterable[S
         else:
             held[change.port.guid] = Membership(change.kind_to)
     known = {partition.pkey: partition for partition in current.partitions}
-    rows = {PKey(row.pkey): row for row in Partition.objects.filter(subnet=subnet).select_related("tenant")}
+    rows = Partition.objects.filter(subnet=subnet).by_pkey()
     return PartitionTable(
         sm_ports=sm_ports(subnet),
         partitions=tuple(
@@ -38,9 +49,23 @@ def wanted_table(*, subnet: Subnet, current: PartitionTable, changes: Iterable[S
             for pkey in sorted(members.keys() | known.keys())
             if members.get(pkey) or (pkey in known and known[pkey].keywords)
         ),
-        default=current.default,
+        default=current.default if default is None else default_of(default, current.default),
         labels=_labels(subnet, {guid for held in members.values() for guid in held}),
     )
+
+
+def default_of(staged: StagedDefault, current: DefaultPartition) -> DefaultPartition:
+    """What `current` becomes by a staged change of Default; its flags and multicast lines stay. Raises SubnetError."""
+    return replace(
+        current,
+        keywords=keywords_from_json(staged.keywords),
+        members=tuple(Member(GUID(guid), Membership(kind)) for guid, kind in staged.members),
+    )
+
+
+def keywords_of(row: Partition) -> tuple[KeywordMember, ...]:
+    """The keyword members of a partition's row."""
+    return keywords_from_json(row.keywords)
 
 
 def sm_ports(subnet: Subnet) -> tuple[GUID, ...]:
@@ -60,9 +85,9 @@ def _partition(
         name=row.name,
         tenant=None if row.tenant is None else row.tenant.slug,
         members=members,
-        flags=Flags() if known is None else known.flags,
-        keywords=() if known is None else known.keywords,
-        mgids=() if known is None else known.mgids,
+        flags=Flags.from_json(row.flags) if known is None else known.flags,
+        keywords=keywords_of(row) if known is None else known.keywords,
+        mgids=tuple(row.mgids) if known is None else known.mgids,
     )
 
 

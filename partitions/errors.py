@@ -24,9 +24,17 @@ class StalePlan(PartitionsError):
     """A plan that is no longer what the person looked at; the text says what has changed."""
 
 
+class NoRevision(PartitionsError):
+    """A subnet that FabricUI has no first revision of, so that there is nothing to plan from."""
+
+
 class InvalidSelection(PartitionsError):
     """A text that names no selection of staged changes."""
 
 
 class MirrorBroken(PartitionsError):
     """A current revision that the rows cannot show without guessing; a person is needed."""
+
+
+class AdoptionRefused(PartitionsError):
+    """A running fabric that cannot be taken over as it is; the text names what stands in the way and how to mend it."""

@@ -7,6 +7,7 @@ middle leaves the former revision's rows and the cursor where they were, and the
 
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import replace
 
 from django.db import transaction
 from django.db.models import F, OuterRef, Q, Subquery
@@ -19,8 +20,19 @@ from audit.values import SYSTEM, Subject
 from deploy.models import Fence, Revision, Rollout
 from deploy.queries import current_revision
 from inventory.models import Port, Subnet
+from partitions.desired import default_of
 from partitions.errors import MirrorBroken
-from partitions.models import Membership, MembershipKind, MirroredRevision, Partition, StagedChange
+from partitions.models import (
+    DefaultRule,
+    Membership,
+    MembershipKind,
+    MirroredRevision,
+    Partition,
+    StagedChange,
+    StagedDefault,
+)
+from subnet.default import keywords_to_json
+from subnet.errors import SubnetError
 from subnet.guid import GUID
 from subnet.pkey import PKey
 from subnet.table import PartitionTable
@@ -31,6 +43,7 @@ BATCH = 500  # rows a statement: SQLite takes 32,766 variables, older ones 999
 FOLLOWED = frozenset(
     {
         Action.REVISION_PROPOSE,  # the first revision is current at once
+        Action.REVISION_ADOPT,  # so is an adopted one
         Action.ROLLOUT_PROVEN,
         Action.ROLLOUT_DEGRADED,
         Action.ROLLOUT_RESTORED,
@@ -72,7 +85,9 @@ def catch_up(subnet: Subnet) -> bool:
         return False
     table = revision.partition_table()
     touched = _write_memberships(_wanted(subnet, table, revision), subnet)
+    _write_rules(subnet, table)
     _let_go(subnet, touched)
+    _let_go_of_default(subnet, table)
     _remember_tenants(subnet)
     MirroredRevision.objects.update_or_create(subnet=subnet, defaults={"revision": revision, "at": timezone.now()})
     record(
@@ -94,9 +109,9 @@ def _behind(subnet: Subnet) -> Revision | None:
 
 def _wanted(subnet: Subnet, table: PartitionTable, revision: Revision) -> Rows:
     """The rows that `table` asks for; a port that no row knows yet gets one, named in a file."""
-    partitions = dict(Partition.objects.filter(subnet=subnet).values_list("pkey", "pk"))
+    partitions = {pkey: row.pk for pkey, row in Partition.objects.filter(subnet=subnet).by_pkey().items()}
     for partition in table.partitions:
-        if int(partition.pkey) not in partitions:
+        if partition.pkey not in partitions:
             raise MirrorBroken(
                 f"{revision} of {subnet} has a partition {partition.name} ({partition.pkey}) that FabricUI has no row "
                 "for, so its members cannot be shown. Create that partition with this P_Key for its tenant; the board "
@@ -104,7 +119,7 @@ def _wanted(subnet: Subnet, table: PartitionTable, revision: Revision) -> Rows:
             )
     ports = _ports(subnet, table.by_port())
     return {
-        (partitions[int(partition.pkey)], ports[member.guid]): MembershipKind(member.membership.value)
+        (partitions[partition.pkey], ports[member.guid]): MembershipKind(member.membership.value)
         for partition, member in table.memberships()
     }
 
@@ -136,6 +151,33 @@ def _write_memberships(wanted: Rows, subnet: Subnet) -> set[int]:
         for batch in batches([current[place][0] for place, to in changed.items() if to == kind]):
             Membership.objects.filter(pk__in=batch).update(kind=kind)
     return {port for _, port in (*gone, *new, *changed)}
+
+
+def _write_rules(subnet: Subnet, table: PartitionTable) -> None:
+    """Make the rows say what `table` does beside GUIDs: flags, keywords and multicast lines, and Default's own."""
+    rows = Partition.objects.filter(subnet=subnet).by_pkey()
+    differing = []
+    for partition in table.partitions:
+        row = rows[partition.pkey]
+        says = (partition.flags.to_json(), keywords_to_json(partition.keywords), list(partition.mgids))
+        if (row.flags, row.keywords, row.mgids) != says:
+            row.flags, row.keywords, row.mgids = says
+            differing.append(row)
+    Partition.objects.bulk_update(differing, ["flags", "keywords", "mgids"], batch_size=BATCH // 10)
+    DefaultRule.objects.update_or_create(subnet=subnet, defaults=table.default.to_json())
+
+
+def _let_go_of_default(subnet: Subnet, table: PartitionTable) -> None:
+    """Delete the staged change of Default when it is current now."""
+    staged = StagedDefault.objects.filter(subnet=subnet).first()
+    if staged is None:
+        return
+    try:
+        wanted = replace(table, default=default_of(staged, table.default))
+    except SubnetError:
+        return  # what no table can say is not current; the plan page says why
+    if wanted.default == table.default:
+        staged.delete()
 
 
 def _let_go(subnet: Subnet, touched: set[int]) -> None:

@@ -1,4 +1,6 @@
-"""Partition, Membership (a mirror of the current revision) and StagedChange (what a person wants next)."""
+"""Partition, Membership and DefaultRule (mirrors of the current revision), StagedChange and StagedDefault (what a
+person wants next), and Cleaning (a person's word that a server may go to another tenant).
+"""
 
 from typing import Self
 
@@ -10,7 +12,10 @@ from deploy.models import Revision
 from inventory.models import Port, Server, Subnet
 from people.models import Tenant
 from people.public_id import new_public_id
-from subnet.pkey import FIRST_USABLE, LAST_USABLE
+from subnet.pkey import FIRST_USABLE, LAST_USABLE, PKey
+
+NOTHING = models.Value({}, models.JSONField())
+NONE = models.Value([], models.JSONField())
 
 
 class MembershipKind(models.TextChoices):
@@ -27,6 +32,11 @@ class PartitionQuerySet(models.QuerySet["Partition"]):
         """Those that take members: not retired."""
         return self.filter(retired_at=None)
 
+    def by_pkey(self) -> "dict[PKey, Partition]":
+        """These by P_Key, with their tenants; of several with one key the one in use, else the newest. One query."""
+        oldest_first = self.select_related("tenant").order_by(models.F("retired_at").asc(nulls_last=True), "pk")
+        return {PKey(partition.pkey): partition for partition in oldest_first}
+
 
 class Partition(models.Model):
     """A P_Key and its name. Belongs to a tenant, or to the provider (tenant is None)."""
@@ -36,14 +46,23 @@ class Partition(models.Model):
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, null=True, related_name="partitions")
     name = models.CharField(max_length=31)
     pkey = models.PositiveSmallIntegerField()
+    # What the current revision says beside the port GUIDs, or, while it has no members there, what it will say.
+    # The database has the defaults too: code of before these columns writes rows without them.
+    flags = models.JSONField(default=dict, db_default=NOTHING)  # the fields of `subnet.table.Flags`
+    keywords = models.JSONField(default=list, db_default=NONE)  # [["ALL_SWITCHES", "full"], …]
+    mgids = models.JSONField(default=list, db_default=NONE)  # multicast group lines as text, from a found file
+    # What the hand-written file called it that it was adopted from, where OpenSM's name rules made it another one.
+    found_name = models.CharField(max_length=100, blank=True, default="", db_default="")
     created_at = models.DateTimeField(auto_now_add=True)
-    retired_at = models.DateTimeField(null=True)  # the row stays: its P_Key is not drawn again
+    retired_at = models.DateTimeField(null=True)  # the row stays; its P_Key may be drawn again: partitions/pkeys.py
 
     objects = PartitionQuerySet.as_manager()
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["subnet", "pkey"], name="partition_pkey"),
+            models.UniqueConstraint(
+                fields=["subnet", "pkey"], condition=models.Q(retired_at=None), name="partition_pkey_in_use"
+            ),
             models.UniqueConstraint(models.F("subnet"), Lower("name"), name="partition_name"),
             models.CheckConstraint(
                 condition=models.Q(pkey__gte=FIRST_USABLE, pkey__lte=LAST_USABLE), name="partition_pkey_usable"
@@ -112,6 +131,50 @@ class StagedChange(models.Model):
 
     def __str__(self) -> str:
         return f"{self.port} in {self.partition}: {self.kind_from} → {self.kind_to}"
+
+
+class DefaultRule(models.Model):
+    """What the Default partition is in the current revision. Only the mirror writes it."""
+
+    subnet = models.OneToOneField(Subnet, on_delete=models.PROTECT, related_name="default_rule")
+    keywords = models.JSONField(default=list)  # [["ALL", "limited"], …]
+    members = models.JSONField(default=list)  # [[port GUID, "full"], …] beside the manager hosts' SM ports
+    flags = models.JSONField(default=dict)
+    mgids = models.JSONField(default=list)
+
+    def __str__(self) -> str:
+        return f"Default of {self.subnet}"
+
+
+class StagedDefault(models.Model):
+    """What a person wants Default to be; it stays until it has become current or is discarded."""
+
+    subnet = models.OneToOneField(Subnet, on_delete=models.PROTECT, related_name="staged_default")
+    keywords = models.JSONField(default=list)
+    members = models.JSONField(default=list)
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="staged_defaults")
+    at = models.DateTimeField()
+    reason = models.TextField(blank=True)
+
+    def __str__(self) -> str:
+        return f"Default of {self.subnet} as {self.by} wants it"
+
+
+class Cleaning(models.Model):
+    """A person's word that nothing of its former tenant is left on a port; see `partitions/cleaning.py`."""
+
+    port = models.ForeignKey(Port, on_delete=models.PROTECT, related_name="cleanings")
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+")  # the former one
+    revision = models.ForeignKey(Revision, on_delete=models.PROTECT, related_name="+")  # that proved the removal
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="cleanings")
+    at = models.DateTimeField()
+    reason = models.TextField()
+
+    class Meta:
+        indexes = [models.Index(fields=["port", "-at"], name="cleaning_newest")]
+
+    def __str__(self) -> str:
+        return f"{self.port} is clean of {self.tenant}"
 
 
 class MirroredRevision(models.Model):

@@ -14,11 +14,11 @@ from functools import cached_property
 from django.db.models import Max
 
 from deploy.models import Observation, Revision
-from deploy.queries import current_revision, latest_observation, observed_fabric
+from deploy.queries import current_revision, latest_observation, observed_fabric, port_histories
 from inventory.models import ManagerHost, Server, Subnet
 from partitions import refusals
 from partitions.desired import wanted_table
-from partitions.errors import PartitionsError
+from partitions.errors import NoRevision
 from partitions.models import StagedChange
 from partitions.selection import Selection
 from people.models import User
@@ -31,10 +31,6 @@ from subnet.table import PartitionTable
 
 QUARTER = 16  # hex digits of each part of a plan's digest
 ASSUMED_CAPACITY = 32  # P_Keys a port is sure to hold when nobody has read how many (ground truth: OpenSM, 5)
-
-
-class NoRevision(PartitionsError):
-    """A subnet that FabricUI has no first revision of, so that there is nothing to plan from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +145,7 @@ def draw_up_plan(
     if looked is not None and looked.state != Observation.State.DONE:
         looked = None
     fabric = None if looked is None else observed_fabric(looked)
+    histories = None if looked is None else port_histories(subnet, until=looked)
     changes = tuple(selection.of(subnet=subnet, user=user).whole().order_by("pk"))
     current = parent.partition_table()
     table = wanted_table(subnet=subnet, current=current, changes=changes)
@@ -166,7 +163,7 @@ def draw_up_plan(
         table=table,
         number=number,
         data=partitions_conf.render(table, header),
-        plan=diff(current, table, fabric),
+        plan=diff(current, table, fabric, history=histories),
         violations=(
             *policy.check(table, limits(fabric, table), sm_ports_registered=table.sm_ports, standing=current),
             *_between_tenants(changes),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
 from subnet.default import DefaultPartition
+from subnet.errors import InvalidTable
 from subnet.flags import Flags
 from subnet.guid import GUID
 from subnet.member import Keyword, KeywordMember, Member
@@ -231,6 +232,9 @@ def apply(found: Difference, table: PartitionTable) -> PartitionTable:
     for flag in found.flags:
         flags.setdefault(flag.pkey, {})[flag.flag] = flag.after
     mgids = {change.pkey: change.after for change in found.mgids}
+    strangers = {*members, *keywords, *flags, *mgids} - {*kept, *there(table), DEFAULT}
+    if strangers:
+        raise InvalidTable(f"P_Key {min(strangers)} is changed, and no partition of this table has it.")
     partitions = []
     for pkey, partition in kept.items():
         held = {member.guid: member.membership for member in partition.members} | members.get(pkey, {})

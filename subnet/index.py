@@ -40,6 +40,11 @@ class Hazard:
     keys: tuple[int, ...] = ()
     index: int | None = None
 
+    @property
+    def needs_takeover(self) -> bool:
+        """Whether it only happens when the subnet manager changes, or the port is away, before the file is read."""
+        return self.kind == "freed_index_reused_after_takeover"
+
 
 @dataclass(frozen=True, slots=True)
 class PortHistory:
@@ -47,12 +52,14 @@ class PortHistory:
 
     Each maps index to 16-bit entry; the last is the newest one that is known. `is_whole` says that the first is what
     the process made of the table it found, and that the port held no other since; without it other keys may have
-    passed through, and predictions stay wide. `earlier` are tables from before the process, as far as they are known:
-    a connection may still use an index that was freed then.
+    passed through, and predictions stay wide. `by_others` are the positions of those that another master made while
+    this process stood by: it remembers nothing of them. `earlier` are tables from before the process, as far as they
+    are known: a connection may still use an index that was freed then.
     """
 
     tables: tuple[Mapping[int, int], ...] = ()
     is_whole: bool = False
+    by_others: frozenset[int] = frozenset()
     earlier: tuple[Mapping[int, int], ...] = ()
 
 
@@ -96,9 +103,10 @@ def predict(
     master = _master(observed, capacity, history)
     others = _newcomers(observed, capacity, history)
     has_wrapped = master.used >= capacity if master is not None else max(observed, default=0) >= capacity - 1
-    overwritten = {} if master is None else master.sweep(target).overwritten
-    # Which keys find no room does not depend on what is remembered: one slot a key, the ones that stay first.
-    dropped = [slots.sweep(target) for slots in others][0].dropped  # noqa: RUF015  all of them sweep
+    sweeps = [slots.sweep(target) for slots in others]
+    # Without the wrap defect it does not depend on what is remembered which keys find no room: one slot a key.
+    sweep = sweeps[0] if master is None else master.sweep(target)
+    overwritten = {} if master is None else sweep.overwritten
 
     survivors = {
         index: target[number & ~FULL_BIT]
@@ -115,18 +123,20 @@ def predict(
     for number in target.values():
         if number in survivors.values():
             continue
-        if number in dropped:
-            new[number] = after_takeover[number] = frozenset()
-            continue
         if number & ~FULL_BIT == _DEFAULT:
             new[number] = after_takeover[number] = frozenset({0})
             continue
-        # A key and the one that overwrites it take turns in one slot, sweep by sweep.
-        stands = overwritten.get(number, number)
-        new[number] = room if master is None else _places(stands, [master])
         after_takeover[number] = _places(number, others)
+        stands = number
+        while stands in overwritten:
+            # A key and the one that overwrites it take turns in one slot, sweep by sweep.
+            stands = overwritten[stands]
+        if number in sweep.dropped:
+            new[number] = frozenset()
+        else:
+            new[number] = room if master is None else _places(stands, [master])
     hazards = [
-        *_room_hazards(observed, capacity, target, dropped),
+        *_room_hazards(observed, capacity, target, sweep.dropped),
         *_reuse_hazards(observed, capacity, target, history, new if master is not None else None, after_takeover),
         *_wrap_hazards(observed, target, overwritten, has_wrapped=has_wrapped),
     ]
@@ -140,12 +150,15 @@ def _master(observed: Mapping[int, int], capacity: int, history: PortHistory) ->
     """
     if not history.is_whole or not history.tables or history.tables[-1] != observed:
         return None
-    slots = PortSlots.settled(history.tables[0], capacity)
-    swept = [slots.table]
-    for table in history.tables[1:]:
+    slots = PortSlots(history.tables[0], capacity)
+    for at, table in enumerate(history.tables):
+        if at in history.by_others:
+            slots.reread(table)
+            continue
         slots.sweep(keys_of(table))
-        swept.append(slots.table)
-    return slots if swept == list(history.tables) else None
+        if slots.table != table:
+            return None
+    return slots
 
 
 def _newcomers(observed: Mapping[int, int], capacity: int, history: PortHistory) -> list[PortSlots]:
@@ -230,27 +243,27 @@ def _reuse_hazards(
     if new is None:
         wraps = bool(unplaced) and max(observed, default=0) + len(unplaced) >= capacity
         new = dict.fromkeys(unplaced, frozenset(freed)) if wraps else {}
+    ways: tuple[tuple[HazardKind, Mapping[int, frozenset[int]], str, str], ...] = (
+        ("freed_index_reused", new, "", "may take"),
+        (
+            "freed_index_reused_after_takeover",
+            {number: after_takeover[number] for number in unplaced},
+            "If another subnet manager takes over, or the port leaves the fabric for a moment, before this is done, ",
+            "takes",
+        ),
+    )
     told: set[int] = set()
-    for number, indexes in sorted(new.items(), key=lambda item: in_memory(item[0])):
-        for index in sorted(indexes & freed.keys() - told):
-            if freed[index] & ~FULL_BIT != number & ~FULL_BIT:
+    for kind, places, when, takes in ways:
+        for number, indexes in sorted(places.items(), key=lambda item: in_memory(item[0])):
+            for index in sorted(indexes & freed.keys() - told):
+                if freed[index] & ~FULL_BIT == number & ~FULL_BIT:
+                    continue
                 told.add(index)
                 yield Hazard(
-                    "freed_index_reused",
-                    f"{entry_text(number)} may take index {index}, which {entry_text(freed[index])} has left or leaves. "
-                    "A connection that survives on that index would be in the new partition. Stop its programs first.",
-                    keys=(freed[index], number),
-                    index=index,
-                )
-    for number in sorted(unplaced, key=in_memory):
-        for index in sorted(after_takeover[number] & freed.keys() - told):
-            if freed[index] & ~FULL_BIT != number & ~FULL_BIT:
-                told.add(index)
-                yield Hazard(
-                    "freed_index_reused_after_takeover",
-                    f"If the other subnet manager takes over, or the port leaves the fabric for a moment, before this "
-                    f"is done, {entry_text(number)} takes index {index}, which {entry_text(freed[index])} has left or "
-                    "leaves. A connection that survives on that index would be in the new partition.",
+                    kind,
+                    f"{when}{entry_text(number)} {takes} index {index}, which {entry_text(freed[index])} has left or "
+                    "leaves. A connection that survives on that index would be in the new partition. Stop its "
+                    "programs first.",
                     keys=(freed[index], number),
                     index=index,
                 )

@@ -63,4 +63,4 @@ def _without(partition: Partition, moving: frozenset[GUID], held: dict[tuple[PKe
             members.append(member)
         elif partition.tenant is None and (partition.pkey, member.guid) in held:
             members.append(held[partition.pkey, member.guid])
-    return partition if len(members) == len(partition.members) else replace(partition, members=tuple(members))
+    return replace(partition, members=tuple(members))

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from subnet.errors import InvalidGUID, InvalidListing
 from subnet.guid import GUID
-from subnet.member import NodeType
+from subnet.member import NodeType as NodeType
 from subnet.pkey import entry_text
 
 

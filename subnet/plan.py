@@ -141,6 +141,15 @@ class Plan:
             (port.guid, hazard) for port in self.ports if port.prediction for hazard in port.prediction.hazards
         )
 
+    @property
+    def hazards_told(self) -> tuple[tuple[Hazard, tuple[GUID, ...]], ...]:
+        """The same for a reader: each sentence once, with its ports. What needs a takeover to happen comes last."""
+        ports: dict[Hazard, list[GUID]] = {}
+        for guid, hazard in self.hazards:
+            ports.setdefault(hazard, []).append(guid)
+        told = sorted(ports.items(), key=lambda item: item[0].needs_takeover)
+        return tuple((hazard, tuple(guids)) for hazard, guids in told)
+
     def by_hand(self, managers: int) -> int:
         """How many manual actions a person would need for the same: none when the plan is empty.
 
@@ -213,11 +222,15 @@ def _ports(
     concerned = {change.guid for change in found.changes}
     if found.keywords:
         concerned |= readings.keys()
-    for guid in sorted(concerned):
+
+    def node_type(guid: GUID) -> NodeType:
+        return readings[guid].node_type if guid in readings else "CA"
+
+    asked = [(guid, node_type(guid), guid in masters) for guid in sorted(concerned)]
+    before_keys, after_keys = current.keys_of_some(asked), wanted.keys_of_some(asked)
+    for guid, _, _ in asked:
         reading = readings.get(guid)
-        node_type: NodeType = reading.node_type if reading else "CA"
-        was = current.keys_of(guid, node_type, is_self=guid in masters)
-        will = wanted.keys_of(guid, node_type, is_self=guid in masters)
+        was, will = before_keys[guid], after_keys[guid]
         if was == will:
             continue
         before = reading.pkeys if reading and reading.is_read else None

@@ -139,7 +139,7 @@ def _capacities(
         p.pkey for p in table.partitions if membership_by_keyword(p.keywords, "CA", is_self=False) is not None
     )
     if by_keyword and not isinstance(limits.capacity, int):
-        held = {guid: held.get(guid, []) for guid in held.keys() | limits.capacity.keys()}
+        held = {guid: held.get(guid, []) for guid in sorted(held.keys() | limits.capacity.keys())}
     for guid, places in held.items():
         capacity = limits.of(guid)
         # Default takes one; so does each partition whose keyword stands for all HCA ports.

@@ -39,7 +39,7 @@ def rebase(base: PartitionTable, newer: PartitionTable, wanted: PartitionTable) 
     if conflict is not None:
         return conflict
     try:
-        merged = apply(_without_twins(ours, theirs), newer)
+        merged = apply(_as_far_as_ours(ours, theirs), newer)
     except SubnetError as error:
         return Conflict(f"{error} Draw up the plan again.")
     merged = _with_default_of_both(merged, ours, theirs)
@@ -91,6 +91,13 @@ def _over_partitions(ours: Difference, theirs: Difference) -> Conflict | None:
                 f"By now another revision has {other.what} the partition {name} ({change.pkey}), which is "
                 f"{change.what} by this plan. Draw up the plan again."
             )
+    gone = {change.pkey: change for change in theirs.partitions if change.what == "retired"}
+    for joined in ours.changes:
+        if joined.pkey in gone and joined.to_membership is not None:
+            return Conflict(
+                f"By now another revision has taken the last port out of {joined.partition} ({joined.pkey}), which "
+                f"port {joined.guid} joins by this plan. Draw up the plan again."
+            )
     owners = {c.pkey: c for c in theirs.partitions if c.what == "passed on"} | {
         c.pkey: c for c in ours.partitions if c.what == "passed on"
     }
@@ -133,12 +140,19 @@ def _over_default(ours: Difference, theirs: Difference) -> Conflict | None:
     return None
 
 
-def _without_twins(ours: Difference, theirs: Difference) -> Difference:
-    """Ours without the partitions that theirs has brought or removed in the same way."""
-    same = {change.pkey for change in ours.partitions} & {change.pkey for change in theirs.partitions}
+def _as_far_as_ours(ours: Difference, theirs: Difference) -> Difference:
+    """Ours without Default, without what theirs has brought in the same way, and without the end of partitions.
+
+    A partition that our last port leaves ends by itself when theirs have not joined it meanwhile; if they have, it
+    keeps its flags and groups.
+    """
+    brought = {change.pkey for change in theirs.partitions}
+    ended = {change.pkey for change in ours.partitions if change.name_after is None}
     return replace(
         ours,
-        partitions=tuple(change for change in ours.partitions if change.pkey not in same or change.name_after),
+        partitions=tuple(c for c in ours.partitions if c.pkey not in ended and c.pkey not in brought),
+        flags=tuple(flag for flag in ours.flags if flag.pkey not in ended),
+        mgids=tuple(lines for lines in ours.mgids if lines.pkey not in ended),
         default=None,
     )
 

@@ -164,8 +164,16 @@ class PartitionTable:
 
         For one port the last line wins: the keywords in their order, then its GUID (ground truth: OpenSM, 2.7).
         """
-        keys = {DEFAULT: self.default_of(guid, node_type, is_self=is_self)}
-        look_ups = self._look_ups()
+        return self._keys(self._look_ups(), guid, node_type, is_self=is_self)
+
+    def keys_of_some(self, ports: Iterable[tuple[GUID, NodeType, bool]]) -> dict[GUID, dict[PKey, Membership]]:
+        """`keys_of` for some ports (GUID, node type, is_self): one pass, without building what all ports would need."""
+        asked = list(ports)
+        look_ups = self._lookups or _Lookups.of(self, only=frozenset(guid for guid, _, _ in asked))
+        return {guid: self._keys(look_ups, guid, node_type, is_self=is_self) for guid, node_type, is_self in asked}
+
+    def _keys(self, look_ups: "_Lookups", guid: GUID, node_type: NodeType, *, is_self: bool) -> dict[PKey, Membership]:
+        keys = {DEFAULT: self._default(look_ups, guid, node_type, is_self=is_self)}
         for partition in look_ups.by_keyword:
             membership = membership_by_keyword(partition.keywords, node_type, is_self=is_self)
             if membership is not None:
@@ -175,9 +183,12 @@ class PartitionTable:
 
     def default_of(self, guid: GUID, node_type: NodeType, *, is_self: bool = False) -> Membership:
         """What an end port is in Default."""
+        return self._default(self._look_ups(), guid, node_type, is_self=is_self)
+
+    def _default(self, look_ups: "_Lookups", guid: GUID, node_type: NodeType, *, is_self: bool) -> Membership:
         if guid in self.sm_ports:
             return Membership.FULL
-        exception = self._look_ups().exceptions.get(guid)
+        exception = look_ups.exceptions.get(guid)
         return exception or self.default.membership_of(node_type, is_self=is_self)
 
     def _look_ups(self) -> "_Lookups":
@@ -224,11 +235,14 @@ class _Lookups:
     exceptions: Mapping[GUID, Membership]
 
     @classmethod
-    def of(cls, table: PartitionTable) -> "_Lookups":
+    def of(cls, table: PartitionTable, *, only: frozenset[GUID] | None = None) -> "_Lookups":
+        """For all ports that partitions name, or for some."""
         held: dict[GUID, dict[PKey, Membership]] = {}
         for partition in table.partitions:
             pkey = partition.pkey
             for member in partition.members:
+                if only is not None and member.guid not in only:
+                    continue
                 keys = held.get(member.guid)
                 if keys is None:
                     held[member.guid] = {pkey: member.membership}

@@ -104,7 +104,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-def make_scene(clock: Clock) -> Scene:
+def make_scene(clock: Clock, *, by_hand: bytes = b"", adopt: bool = True) -> Scene:
+    """A scene on revision 1; with `by_hand` both hosts hold those bytes, which say the same, adopted unless told."""
     site = FakeSite()
     subnet = Subnet.objects.create(name="lab", mode=Subnet.Mode.WRITE)
     for host in site.hosts:
@@ -113,9 +114,17 @@ def make_scene(clock: Clock) -> Scene:
             port_guid=host.port.guid, wrapper_digest="w" * 64, reader_digest="r" * 64,
         )  # fmt: skip
     scene = Scene(site, subnet, clock, first=None, where={1: TRAINING, 2: TRAINING, 3: INFERENCE})  # type: ignore[arg-type]
-    scene.first = operations.record_first_revision(subnet=subnet, table=scene.table(), actor=OLGA)
+    if by_hand:
+        site.meaning[by_hand] = scene.table()
+        if adopt:
+            files = {host.name: by_hand for host in site.hosts}
+            scene.first = operations.record_adopted_revision(
+                subnet=subnet, table=scene.table(), found=files, actor=OLGA
+            )
+    else:
+        scene.first = operations.record_first_revision(subnet=subnet, table=scene.table(), actor=OLGA)
     for host in site.hosts:
-        host.file = bytes(scene.first.data)
+        host.file = by_hand or bytes(scene.first.data)
     site.sweep(site.hosts[0], is_new=True)
     return scene
 

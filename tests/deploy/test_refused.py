@@ -93,7 +93,7 @@ def test_carriage_returns_on_the_master_are_named(scene: Scene):
     assert "mgr-a" in cause
     assert "carriage return" in cause
     assert "by hand" in cause
-    assert "put revision 1's file back" in cause
+    assert "put the file of revision 1 back" in cause
 
 
 def test_an_older_revision_on_the_standby_is_named_by_its_number(scene: Scene):

@@ -124,6 +124,15 @@ def test_hazards_name_their_port():
     assert (hazards[0][0], hazards[0][1].kind) == (guid(1), "table_full")
 
 
+def test_a_hazard_of_many_ports_is_told_once_and_takeovers_last():
+    seen = fabric(port(1, {0: 0x7FFF, 1: 0xAC41}), port(2, {0: 0x7FFF, 1: 0xAC41}), port(3, {0: 0xAC41, 1: 0x7FFF}))
+    told = diff(table(training(1, 2, 3)), table(inference(1, 2, 3)), seen).hazards_told
+    assert [(hazard.kind, guids) for hazard, guids in told] == [
+        ("default_off_index_0", (guid(3),)),
+        ("freed_index_reused_after_takeover", (guid(1), guid(2))),
+    ]
+
+
 def test_effort_by_hand_grows_with_servers_and_managers():
     one = diff(BEFORE, MOVED, SEEN)
     # 2 GUIDs to look up, 4 lines to edit, 2 files to copy, 1 signal, 2 tables to check

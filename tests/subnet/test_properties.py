@@ -11,9 +11,9 @@ from subnet.index import predict
 from subnet.partitions_conf import parse_strict, render, table_digest
 from subnet.pkey import DEFAULT, FULL_BIT, PKey, entry
 from subnet.plan import Added, Changed, Conflict, Removed, apply, between_tenants, diff, rebase
-from subnet.table import PartitionTable
+from subnet.table import Member, PartitionTable
 from tests.subnet.fabrics import SM1, SM2, fabric, port
-from tests.subnet.strategies import headers, memberships, pkeys, tables
+from tests.subnet.strategies import headers, memberships, near_guids, pkeys, tables
 
 
 @given(tables(), headers)
@@ -132,16 +132,40 @@ def test_a_plan_affects_exactly_the_ports_whose_keys_differ(current, wanted, dat
         assert entries - set(changed.losses) | set(changed.gains) == {entry(*key) for key in will.items()}
 
 
-@given(tables(), tables(), tables())
-def test_a_rebase_does_what_both_sides_did_or_says_why_not(base, newer, wanted):
+@st.composite
+def edited(draw, table: PartitionTable) -> PartitionTable:
+    """`table` with up to three ports put into partitions or taken out, and perhaps a flag more."""
+    partitions = list(table.partitions)
+    for _ in range(draw(st.integers(1, 3)) if partitions else 0):
+        at = draw(st.integers(0, len(partitions) - 1))
+        members = {member.guid: member for member in partitions[at].members}
+        guid = draw(near_guids)
+        if members.pop(guid, None) is None:
+            members[guid] = Member(guid, draw(memberships))
+        partitions[at] = replace(partitions[at], members=tuple(members.values()))
+    if partitions and draw(st.booleans()):
+        partitions[0] = replace(partitions[0], flags=replace(partitions[0].flags, sl=draw(st.integers(0, 15))))
+    return replace(table, partitions=tuple(partitions))
+
+
+@given(tables(), st.data())
+def test_a_rebase_does_what_both_sides_did_or_says_why_not(base, data):
+    newer = data.draw(edited(base) | tables())
+    wanted = data.draw(edited(base) | tables())
     merged = rebase(base, newer, wanted)
     if isinstance(merged, Conflict):
         assert merged.sentence
+        assert set(merged.ports) <= {c.guid for c in diff(base, newer, None).changes} | set(newer.sm_ports) | set(
+            base.sm_ports
+        ) | {m.guid for m in (*newer.default.members, *base.default.members)}
         return
-    assert apply(diff(base, wanted, None).found, newer).partitions == merged.partitions
-    assert {(c.pkey, c.guid, c.to_membership) for c in diff(newer, merged, None).changes} <= {
-        (c.pkey, c.guid, c.to_membership) for c in diff(base, wanted, None).changes
-    }
+
+    def places(one, other):
+        return {(c.pkey, c.guid, c.to_membership) for c in diff(one, other, None).changes}
+
+    # Each side's changes, all of them and no other, and none of them twice.
+    assert places(newer, merged) == places(base, wanted)
+    assert places(wanted, merged) == places(base, newer)
 
 
 @given(tables(), tables())
