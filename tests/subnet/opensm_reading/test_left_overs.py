@@ -19,6 +19,8 @@ NO_HEADER = "no partition definition found"
         (b"A=0x10:\n0x21\n;\n", ["rejected"]),
         # The comma was made a NUL: behind the fourth byte there is nothing.
         (b"A=0x10:\n021,,\n;\n", [""]),
+        # So was the colon of a header: “DE” is left of it, not “DE:0x21”.
+        (b"ABCDE:0x21\n;\n", ["rejected"]),
         # What follows the lone “;” is parsed with its own “;” as text.
         (b"A=0x10:0x21=full; ; B=0x20:0x21=full;\n", ["8010 0020"]),
         (b"A=0x10:0x21=full; ; B=0x20:0x21=full; C=0x30:0x21=full;\n", ["rejected"]),
