@@ -17,6 +17,7 @@ from lab.differential.rows import ROWS
 from lab.oracle import Oracle, OracleAnswer
 
 FOLDER = Path(".fabricui/differential")
+TELL_EVERY = 500
 MOST_REDUCED = 12  # reducing asks OpenSM some hundred times
 
 
@@ -28,7 +29,9 @@ def measure(arguments: argparse.Namespace) -> Figures:
     rows: set[str] = set()
     parted: list[tuple[Example, OracleAnswer]] = []
     on = fabric()
-    for one, answer in asked(map(example, numbers), workers=arguments.workers):
+    for done, (one, answer) in enumerate(asked(map(example, numbers), workers=arguments.workers), start=1):
+        if done % TELL_EVERY == 0:
+            print(f"{done} of {len(numbers)}, {len(parted)} disagreements …", file=sys.stderr)
         accepted += not answer.rejected and not answer.died
         rows.update(one.rows)
         reading = model(one.data, one.options, on)

@@ -41,13 +41,15 @@ _START_S = 20.0
 class OracleAnswer:
     """What OpenSM did: whether it rejected the file, what it logged, and each end port's index → 16-bit entry.
 
-    `died` is the signal by which the file killed OpenSM (twice out of twice), else 0; then there are no tables.
+    `died` is the signal by which the file killed OpenSM in its sweep (twice out of twice), else 0; then there are no
+    tables. `died_leaving` is the signal that ended it after the sweep, while it was on its way out.
     """
 
     rejected: bool
     log_lines: tuple[str, ...]
     tables: Mapping[GUID, Mapping[int, int]]
     died: int = 0
+    died_leaving: int = 0
 
     @property
     def rejection(self) -> tuple[int | None, str] | None:
@@ -124,6 +126,7 @@ class Oracle:
                 for guid, table in answer["tables"].items()
             },
             died=answer["died"],
+            died_leaving=answer["died_leaving"],
         )
 
     def _ask(self, question: dict[str, Any], *, within_s: float) -> dict[str, Any]:

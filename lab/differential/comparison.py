@@ -7,7 +7,7 @@ from lab.differential.generator import ALLOW_BOTH, QOS
 from lab.oracle import OracleAnswer
 from subnet.guid import GUID
 from subnet.opensm_reading import Fabric, Reading, read
-from subnet.opensm_reading.parser import CRASH
+from subnet.opensm_reading.parser import CRASHES
 
 UNWRITTEN = "unwritten-memory"
 Tables = Mapping[GUID, Mapping[int, int]]
@@ -30,7 +30,7 @@ def is_chance(reading: Reading) -> bool:
 
 def differences(reading: Reading, answer: OracleAnswer) -> list[str]:
     """Where model and OpenSM part; empty when they agree. Files that are a matter of chance are not for this."""
-    dies = reading.rejection is not None and reading.rejection.message == CRASH
+    dies = reading.rejection is not None and reading.rejection.message.startswith(CRASHES)
     if answer.died or dies:
         died = f"dies of signal {answer.died}" if answer.died else "lives"
         return [] if answer.died and dies else [f"OpenSM {died}, the model says that it {'dies' if dies else 'lives'}"]

@@ -1,4 +1,4 @@
-"""Files for the differential: valid, odd and mutated ones and rendered tables, each from one number.
+"""Files for the differential: valid, odd and mutated ones, left-overs, rendered tables, each from one number.
 
 An example's number decides everything about it. Numbers go round the rows of the grammar, so that any `len(ROWS)`
 examples in a row hold every row at least once.
@@ -8,13 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
+from lab.differential.left_overs import lines
 from lab.differential.rows import FILES, ROWS, STATEMENTS, UNDER_ALLOW_BOTH
 from lab.differential.tables import rendered
 from lab.differential.words import Words
 
 ALLOW_BOTH, QOS = "-W", "-Q"
 # How many examples of each kind in a round; a rejecting row makes a file rejected, so valid ones are many.
-KINDS = ("row", "row", "row", "valid", "mutated", "row", "row", "row", "table", "mutated")
+KINDS = ("row", "row", "row", "valid", "mutated", "row", "row", "row", "table", "lines")
 _SPECIAL = (
     b";",
     b":",
@@ -63,6 +64,8 @@ def example(number: int) -> Example:
         text, rows = _with_rows(words, ROWS[turn % len(ROWS)])
     elif kind == "table":
         text = rendered(random)
+    elif kind == "lines":
+        text = lines(words)
     elif kind == "valid" or words.chance(0.5):
         text = _valid(words)
     else:

@@ -318,3 +318,14 @@ def of_mgid(parser: "Parser", at: int, text: bytes, *, accepted: bool, reads_on:
                 "Put members on lines without an mgid.",
             )  # fmt: skip
             break
+
+
+def shared_group(parser: "Parser", offset: int) -> None:
+    """Two P_Keys hold one multicast group, spelled in a scope other than the one it is kept under."""
+    parser.log.add(
+        "mgid-shared", parser.line, parser.column(offset),
+        "Another partition makes the same multicast group, and OpenSM does not notice, because it keeps the group "
+        "under another scope than spelled. It frees the group twice: it crashes when both partitions have no member, "
+        "when it rejects a file, and when it ends.",
+        "Let one partition make the group, or spell it in the scope of its header (ff12:… without scope=).",
+    )  # fmt: skip

@@ -11,7 +11,7 @@ from subnet.opensm_reading import causes, notes, whole
 from subnet.opensm_reading.headers import Header, parse_header
 from subnet.opensm_reading.log import Log
 from subnet.opensm_reading.memory import LONGEST_READ, Memory, cut_segment, cut_tokens
-from subnet.opensm_reading.mgids import makes_group, multicast
+from subnet.opensm_reading.mgids import makes_group, multicast, stored
 from subnet.opensm_reading.partitions import Partitions, PartitionState
 from subnet.opensm_reading.store import Store
 from subnet.opensm_reading.tokens import (
@@ -31,7 +31,9 @@ from subnet.opensm_reading.values import MgidLine, Rejection
 NO_DEFINITION = "no partition definition found"
 BAD_DEFINITION = "bad partition definition"
 BAD_GUID = "bad PortGUID"
-CRASH = "OpenSM crashes: mgid without a value"
+CRASHES = "OpenSM crashes"
+CRASH = f"{CRASHES}: mgid without a value"
+CRASH_OF_SHARED = f"{CRASHES}: it frees a multicast group of two partitions twice"
 NOTHING = "no definition found"
 _KEPT_MEANINGS = 1 << 16
 _LF = 10
@@ -54,6 +56,7 @@ class Parser:
         self.partitions = Partitions()
         self.store = Store()
         self.log = Log()
+        self.groups: dict[bytes, set[int]] = {}  # multicast GIDs and the P_Keys that hold each
         self.memory = Memory(data)
         self.open: PartitionState | None = None
         self.end_of_list = (0, 0)  # line and column behind the last text of the open statement
@@ -299,6 +302,13 @@ class Parser:
             end = memory.index(0, beyond)
             flags = bytes(memory[beyond:end])
             accepted = makes_group(address, key=state.key, header=header.group, flags=flags)
+            # OpenSM looks for an existing group as it is spelled, but keeps it under its scope.
+            if accepted and address.packed not in self.groups:
+                for gid in stored(address, header=header.group, flags=flags):
+                    holders = self.groups.setdefault(gid, set())
+                    if holders and state.key not in holders:
+                        notes.shared_group(self, first + mgid)
+                    holders.add(state.key)
             cut_tokens(memory, beyond, end, is_list=False)
             reads_on = comma < 0
             beyond = end + 1

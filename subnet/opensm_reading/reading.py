@@ -4,12 +4,12 @@ from subnet.guid import GUID
 from subnet.opensm_reading import on_fabric
 from subnet.opensm_reading.fabric import Fabric
 from subnet.opensm_reading.log import verdict
-from subnet.opensm_reading.parser import CRASH, Parser
-from subnet.opensm_reading.partitions import PartitionState
+from subnet.opensm_reading.parser import CRASH, CRASH_OF_SHARED, Parser
+from subnet.opensm_reading.partitions import DEFAULT_KEY, PartitionState
 from subnet.opensm_reading.placement import FULL_BIT, Members, Placed, fallback_keys, place
 from subnet.opensm_reading.store import Statements, Store
 from subnet.opensm_reading.tokens import BOTH, LIMITED
-from subnet.opensm_reading.values import Check, Reading, ReadPartition
+from subnet.opensm_reading.values import Check, Reading, ReadPartition, Rejection
 from subnet.pkey import PKey
 
 
@@ -25,18 +25,23 @@ def read(data: bytes, fabric: Fabric, *, allow_both_pkeys: bool = False, qos: bo
     members = Members(parser.store, fabric, allow_both_pkeys=allow_both_pkeys)
     index0 = members.index0_keys(states)
     entries: dict[GUID, list[int]] = {guid: [] for guid in fabric.ports}
-    if rejection is not None:
-        # A crash leaves the ports as they were, which is what the fallback makes of fresh ones without indx0.
-        index0 = {} if rejection.message == CRASH else fallback_keys(fabric, index0)
-        for held in entries.values():
-            held.append(0xFFFF)
-    else:
+    if rejection is None:
         for state in states:
             for port, membership in members.of(state):
                 if membership in (LIMITED, BOTH):
                     entries[port.guid].append(state.key)
                 if membership != LIMITED:
                     entries[port.guid].append(state.key | FULL_BIT)
+    programmed = frozenset(entry & 0x7FFF for held in entries.values() for entry in held)
+    # Partitions without members are deleted, all but Default after a rejection, each with its groups.
+    deleted = {state.key for state in states if state.key not in programmed and state.key != DEFAULT_KEY}
+    crashes = rejection is not None and rejection.message == CRASH
+    if not crashes and any(len(holders & deleted) > 1 for holders in parser.groups.values()):
+        crashes, rejection = True, Rejection(None, CRASH_OF_SHARED)
+    if rejection is not None:
+        # A crash leaves the ports as they were, which is what the fallback makes of fresh ones without indx0.
+        index0 = {} if crashes else fallback_keys(fabric, index0)
+        entries = {guid: [0xFFFF] for guid in fabric.ports}
     placed: dict[GUID, Placed] = {
         guid: place(
             held,
@@ -47,7 +52,6 @@ def read(data: bytes, fabric: Fabric, *, allow_both_pkeys: bool = False, qos: bo
         for guid, held in entries.items()
     }
     if rejection is None:
-        programmed = frozenset(entry & 0x7FFF for held in entries.values() for entry in held)
         on_fabric.note(parser.log, parser.store, states, fabric, placed, programmed)
     return Reading(
         rejection=rejection,

@@ -29,6 +29,7 @@ RULES: Mapping[str, Severity] = MappingProxyType(
         # The meaning hangs on an accident.
         "lone-semicolon": "refuse",
         "mgid-semicolon": "refuse",
+        "mgid-shared": "refuse",
         "unwritten-memory": "refuse",
         "long-line": "refuse",
         "nul-byte": "refuse",

@@ -82,6 +82,15 @@ def test_a_file_that_kills_opensm_is_told_so(oracle):
     assert oracle.run(GOOD, sm_port=SM_PORT).tables[OTHER][1] == 0x8010, "the next question suffers"
 
 
+def test_a_file_that_kills_opensm_on_its_way_out_has_its_tables(oracle):
+    """One group of two P_Keys, stored under another scope than spelled: OpenSM frees it twice when it ends."""
+    shared = b"A=0x10:mgid=ff15::2,\n0x0210fa0300a20001;\nB=0x11:mgid=ff15::2,\n0x0210fa0300a20001;\n"
+    answer = oracle.run(shared, sm_port=SM_PORT)
+    assert (answer.died, answer.died_leaving > 0) == (0, True)
+    assert answer.tables[OTHER] == {0: 0x7FFF, 1: 0x10, 2: 0x11}
+    assert oracle.run(GOOD, sm_port=SM_PORT).died_leaving == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

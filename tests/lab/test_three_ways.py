@@ -4,7 +4,7 @@ import pytest
 
 from lab.oracle import Oracle
 from subnet.opensm_reading import Fabric, read
-from tests.lab.cases_of_a import HOSTS, cases, rekeyed, renamed, reordered
+from tests.lab.cases_of_a import cases, rekeyed, renamed, reordered
 
 pytestmark = pytest.mark.contract
 CASES = cases()
@@ -62,7 +62,7 @@ def test_the_variants_differ_from_the_cases():
     same = {variant.name for variant in VARIANTS if variant.data == by_name[variant.name.split()[0]].data}
     assert same == {"A11 renamed", "A20 renamed", "A29 renamed"}
     assert all(renamed(case, 1).net != case.net for case in CASES)
-    moved = [case for case in CASES if renamed(case, 1).sm_port[-6] != case.sm_port[-6]]
-    assert len(moved) > len(CASES) / len(HOSTS)
+    moved = [case for case in CASES if renamed(case, 1).sm_port[-5] != case.sm_port[-5]]
+    assert len(moved) > len(CASES) / 2
     kinds = [variant.name.split()[1] for variant in VARIANTS]
     assert min(kinds.count("rekeyed"), kinds.count("reordered")) >= 5

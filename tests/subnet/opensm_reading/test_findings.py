@@ -31,6 +31,7 @@ OFFENDERS = {
     "mgid-without-value": (DEFAULT + b"A=0x10:\nmgid\n", 3, 1),
     "lone-semicolon": (DEFAULT + b"A=0x10:0x21;;", 2, 13),
     "mgid-semicolon": (DEFAULT + b"A=0x10:\n mgid=ff12::1;", 3, 2),
+    "mgid-shared": (b"A=0x10:\n mgid=ff15::2,\n 0x1;\nB=0x11:\n mgid=ff15::2,\n 0x1;\n", 5, 2),
     "unwritten-memory": (b":\n;\n", 2, 2),
     "long-line": (b"A=1:" + b" " * 4089 + b"0x21;\n", 1, 4095),
     "nul-byte": (DEFAULT + b"A=0x10:0x21;\0", 2, 13),
