@@ -64,7 +64,7 @@ def cross(order: Order, sender: dict[str, Any], target: dict[str, Any]) -> Cross
     }
 
     def request(own: Gid | None, peer: Gid | None, setup: dict[str, Any]) -> dict[str, Any]:
-        facts = {name: setup[name] for name in ("qpns", "psns", "rkey", "address", "lid")}
+        facts = {name: setup[name] for name in ("qpns", "psns", "rkey", "memory", "lid")}
         gid = {"gid_index": own.index, "peer_gid": peer.address} if own and peer else {"gid_index": None}
         return {**common, **gid, "peer": facts}
 

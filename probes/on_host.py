@@ -440,7 +440,7 @@ class RDMAEnd:
             "port": self.port, "verbs": verbs.facts, "uverbs": self.uverbs, "pkey_index": self.pkey_index,
             "pkey_entry": self.pkey_entry, "mtu": verbs_port.active_mtu, "lid": verbs_port.lid,
             "gids": gids(device, str(number)) if is_ethernet else [], "qpns": [qp.qp_num for qp in self.qps],
-            "psns": self.psn, "rkey": self.mr.rkey, "address": self.buffer.address, "bytes": self.buffer.size,
+            "psns": self.psn, "rkey": self.mr.rkey, "memory": self.buffer.address, "bytes": self.buffer.size,
             "completions": "CQEX" if self.extended else "CQ", "rd_atomic": self.attributes.max_qp_rd_atom,
             "queue_depth": self.depth, "chain": self.chain,
         }  # fmt: skip
@@ -586,7 +586,7 @@ class RDMAEnd:
         opcode = e.IBV_WR_RDMA_WRITE if self.work["verb"] == "WRITE" else e.IBV_WR_RDMA_READ
         sge = verbs.wr.SGE(self.buffer.address + here * size, length or size, self.mr.lkey)
         wr = verbs.wr.SendWR(wr_id=wr_id, opcode=opcode, num_sge=1, sg=[sge], send_flags=flags, next_wr=next_wr)
-        wr.set_wr_rdma(self.peer["rkey"], self.peer["address"] + there * size)
+        wr.set_wr_rdma(self.peer["rkey"], self.peer["memory"] + there * size)
         self.kept += [sge, wr]  # next_wr holds no reference: the chain dangles without this list
         return wr
 

@@ -147,7 +147,8 @@ class Session:
             choice = asdict(order.sender if end == SENDER else order.target)
             requests[end] = {
                 "do": "setup", "kind": order.kind.value, "role": role, "work": work, "choice": choice,
-                "pkey": order.pkey, "token": token, "patience_s": self._deadline_s,
+                "pkey": order.pkey, "token": token, "patience_s": self._deadline_s, "tcp_port": order.tcp_port,
+                "limits": {"timeout": order.ack_timeout, "retry_cnt": order.retry_count},
             }  # fmt: skip
         self.setups = self._ask_both(requests, _SETUP_S)
 
@@ -204,7 +205,8 @@ class Session:
 
     def _verify(self) -> dict[str, Any]:
         nonce = secrets.token_hex(16)
-        answers = self._ask_both(dict.fromkeys((SENDER, TARGET), {"do": "verify", "nonce": nonce}), _VERIFY_S)
+        request = {"do": "verify", "nonce": nonce}
+        answers = self._ask(dict.fromkeys((SENDER, TARGET), request), _VERIFY_S)
         is_read = self._order.profile.verb.value == "READ" and self._order.kind is Kind.RDMA
         source, sink = (TARGET, SENDER) if is_read else (SENDER, TARGET)
         return {
@@ -223,8 +225,10 @@ class Session:
     # Talking
 
     def _ask_both(self, what: "str | Mapping[str, Mapping[str, Any]]", timeout_s: float) -> dict[str, dict[str, Any]]:
-        requests = dict.fromkeys((SENDER, TARGET), {"do": what}) if isinstance(what, str) else what
-        return self._ask(requests, timeout_s)
+        if isinstance(what, str):
+            request = {"do": what}
+            return self._ask(dict.fromkeys((SENDER, TARGET), request), timeout_s)
+        return self._ask(what, timeout_s)
 
     def _ask(
         self, requests: Mapping[str, Mapping[str, Any]], timeout_s: float, *, others: bool = True

@@ -130,8 +130,8 @@ class Guest:
         known = self.directory / "keys" / f"known_hosts-{self.name}"
         known.write_text(f"[{self.address}]:{self.ssh_port} {self.host_key}\n", encoding="ascii")
         options = {
-            "UserKnownHostsFile": str(known), "StrictHostKeyChecking": "yes", "IdentitiesOnly": "yes", "BatchMode": "yes",
-            "ConnectTimeout": "30", "LogLevel": "ERROR",
+            "UserKnownHostsFile": str(known), "StrictHostKeyChecking": "yes", "IdentitiesOnly": "yes",
+            "BatchMode": "yes", "ConnectTimeout": "30", "LogLevel": "ERROR",
         }  # fmt: skip
         words = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
         key = str(self.directory / "keys" / "admin_key")
@@ -148,7 +148,7 @@ def _digest(path: str) -> str:
 
 
 class Guests:
-    """Two guests in `directory`; made by `Guests.up` or `Guests.attach`, ended by `down` or by leaving the `with` block."""
+    """Two guests in `directory`; made by `up` or `attach`, ended by `down` or by leaving the `with` block."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
