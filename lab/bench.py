@@ -19,7 +19,7 @@ class Bench:
     measure: Callable[[argparse.Namespace], Figures]
     targets: Mapping[str, str]
     what: str
-    is_on_fabric: bool = True  # takes --servers and --hcas
+    scale: str = "{servers} servers with {hcas} HCAs each"
 
 
 def holds(figures: Figures, targets: Mapping[str, str]) -> bool:
@@ -49,8 +49,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--runs", type=int, default=5, help="measured runs of each kind (default 5)")
     arguments = parser.parse_args(argv)
     bench = benches[arguments.name]
-    where = f", on {arguments.servers} servers with {arguments.hcas} HCAs each" if bench.is_on_fabric else ""
-    print(f"{bench.what}{where} …", file=sys.stderr)
+    print(f"{bench.what}, on {bench.scale.format_map(vars(arguments))} …", file=sys.stderr)
     figures = dict(bench.measure(arguments))
     result = {
         "bench": arguments.name,

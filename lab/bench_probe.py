@@ -95,6 +95,6 @@ def _perftest(sender: Guest, target: Guest) -> float:
 BENCH = Bench(
     measure=measure,
     targets={"ratio": ">= 0.9"},
-    what="The link profile at 1 MiB against ib_write_bw, between two RDMA guests",
-    is_on_fabric=False,
+    what="The link profile at 1 MiB against ib_write_bw",
+    scale="two RDMA guests",
 )

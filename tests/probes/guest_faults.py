@@ -92,6 +92,16 @@ def clock(guest: Guest, text: str) -> Iterator[None]:
         guest.admin(f"date -s @{before}")
 
 
+def wait_until_packets_flow(guest: Guest) -> None:
+    """Return once packets have come in since the call; raise LabError when none do."""
+    counter = f"/sys/class/infiniband/{guest.device}/ports/1/hw_counters/rcvd_pkts"
+    guest.admin(
+        f"begun=$(cat {counter}); end=$(($(date +%s) + 60))\n"
+        f"while [ $(cat {counter}) -lt $((begun + 50)) ]; do [ $(date +%s) -lt $end ] || exit 4; sleep 0.1; done\n",
+        timeout_s=90,
+    )
+
+
 def wait_until_nothing_runs(guest: Guest, *, timeout_s: float = 30.0) -> None:
     """Return once no probe program runs in the guest; raise LabError when one stays."""
     wait_until(
