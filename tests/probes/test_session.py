@@ -48,17 +48,20 @@ def test_a_healthy_pair_gives_figures_and_evidence():
 def test_the_sink_never_learns_the_seed_nor_any_end_the_nonce_beforehand():
     _, (sender, target) = run()
     asked = {request["do"]: request for request in target.asked}
-    assert "seed" not in asked["setup"]["work"]
+    assert not {"seed", "order"} & asked["setup"]["work"].keys()
     assert {request["do"]: request for request in sender.asked}["setup"]["work"]["seed"] == ORDER.seed
     assert len(asked["verify"]["nonce"]) == 32
     _, (_, again) = run()
     assert asked["verify"]["nonce"] != {request["do"]: request for request in again.asked}["verify"]["nonce"]
 
 
-def test_the_source_of_a_read_learns_the_seed():
+def test_the_sender_of_a_read_learns_the_order_of_the_pieces_and_not_the_seed():
     order = Order(Profile("pull", Verb.READ, 1 << 20, 4, Mode.SCATTER, 1 << 24), 99, pkey=0x10)
-    _, (_, target) = run(order=order)
-    assert {request["do"]: request for request in target.asked}["setup"]["work"]["seed"] == 99
+    _, ends = run(order=order)
+    sender, target = ({request["do"]: request for request in end.asked}["setup"]["work"] for end in ends)
+    assert "seed" not in sender
+    assert target["seed"] == 99
+    assert sender["order"] == target["order"] != 99
 
 
 @pytest.mark.parametrize("code", sorted(set(Outcome) - {Outcome.OK, Outcome.TCP_OK}))
