@@ -238,6 +238,9 @@ def choose_port(wanted: Dict[str, Any]) -> Dict[str, Any]:
         facts = fitting[0]
         shown = "%s/%d is %s, %s" % (facts["device"], facts["port"], facts["state"], facts["phys_state"])
         raise Refusal("PORT_DOWN", shown, port=facts)
+    kind = read(SYSFS, active[0]["device"], "node_type")
+    if kind and not kind.startswith("1:"):
+        raise Refusal("UNSUPPORTED", "%s is no channel adapter but “%s”" % (active[0]["device"], kind))
     return active[0]
 
 
@@ -440,7 +443,7 @@ class RDMAEnd:
         if is_ethernet:
             pkey = 0x7FFF  # the one entry that such a port has
         elif pkey is None:
-            raise Refusal("PROTOCOL", "an InfiniBand port needs a P_Key")
+            raise Refusal("UNSUPPORTED", "%s/%d is an InfiniBand port, and no P_Key was ordered" % (device, number))
         self.pkey_index, self.pkey_entry = pkey_entry(device, number, pkey)
         self.limits = request.get("limits") or {}
         self.buffer = Buffer(work["piece_bytes"] * work["pieces"])
@@ -519,13 +522,14 @@ class RDMAEnd:
         count = work["queue_pairs"]
         fitting = 256 if work["piece_bytes"] <= 4096 else 64 if work["piece_bytes"] < 1 << 16 else 16
         chain = work.get("chain") or (fitting if work["piece_bytes"] < 1 << 20 else 1)
-        self.chain = 1 if work["mode"] == "latency" else max(1, min(int(chain), work["pieces"] // count, 1024))
+        # At least four chains a queue pair, so that one can be on its way while another is posted.
+        self.chain = 1 if work["mode"] == "latency" else max(1, min(int(chain), work["pieces"] // count // 4, 1024))
         self.depth = 1 if work["mode"] == "latency" else 8
         most = max(1, self.attributes.max_qp_wr - 1)
         self.chain = min(self.chain, most)
         self.depth = max(1, min(self.depth, most // self.chain))
         wrs = self.chain * self.depth
-        entries = count * (wrs + 1) + 1
+        entries = min(count * (wrs + 1) + 1, self.attributes.max_cqe)
         self.extended = True
         try:
             self.cq = verbs.cq.CQEX(self.context, verbs.cq.CqInitAttrEx(cqe=entries))
@@ -580,9 +584,8 @@ class RDMAEnd:
                 qp.to_rtr(attr)
                 qp.to_rts(attr)
             except verbs.Error as error:
-                code = (
-                    "MTU_MISMATCH" if code_of(error) == errno.EINVAL and mtu != self.before.active_mtu else "HOST_ERROR"
-                )
+                is_refused = code_of(error) == errno.EINVAL and mtu != self.before.active_mtu
+                code = "MTU_MISMATCH" if is_refused else "HOST_ERROR"
                 raise Refusal(code, "the queue pair does not connect at MTU %d: %s" % (MTU_BYTES.get(mtu, mtu), error))
         self.peer = peer
         self.counters_before = counters(self.port["device"], self.port["port"])
@@ -661,9 +664,8 @@ class RDMAEnd:
         deadline = time.monotonic() + float(request["timeout_s"])
         first = self.attempt(request)
         if first["status"]:
-            raise Refusal(
-                "TRANSFER_FAILED", "the first 8 bytes ended with %s" % first["status_name"], is_first=True, **first
-            )
+            reason = "the first 8 bytes ended with %s" % first["status_name"]
+            raise Refusal("TRANSFER_FAILED", reason, is_first=True, **first)
         begun = nanoseconds()
         chains = self._build()
         built = nanoseconds() - begun

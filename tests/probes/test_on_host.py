@@ -89,6 +89,12 @@ def test_a_port_that_is_down(sysfs):
     assert code(on_host.choose_port, {}) == "PORT_DOWN"
 
 
+@pytest.mark.parametrize("kind", ["4: RNIC", "8: unspecified"])
+def test_iwarp_and_efa_have_no_connections_of_this_kind(sysfs, kind):
+    sysfs(mlx5_0__node_type=kind)
+    assert code(on_host.choose_port, {}) == "UNSUPPORTED"
+
+
 @pytest.mark.parametrize("name", ["stub0", "mlx5_fake", "simulated_0"])
 def test_names_of_stand_ins_are_refused(sysfs, name):
     sysfs(**{f"{name}__ports__1__state": "4: ACTIVE"})

@@ -35,7 +35,7 @@ class Context:
     def query_device(self):
         text = pathlib.Path(f"{SYSFS}/{self.name}/node_guid").read_text()
         guid = bytes.fromhex(text.strip().replace(":", ""))
-        return Values(node_guid=struct.unpack("=Q", guid)[0], max_qp_wr=1024, max_qp_rd_atom=16)
+        return Values(node_guid=struct.unpack("=Q", guid)[0], max_qp_wr=1024, max_cqe=65536, max_qp_rd_atom=16)
 
     def query_port(self, number):
         return Values(active_mtu=5, lid=0, bad_pkey_cntr=0)
