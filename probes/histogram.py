@@ -75,7 +75,9 @@ class Histogram:
         """Read [[bucket, count], …], as a run's figures hold it. Raises ValueError for anything else."""
         if not isinstance(pairs, list) or not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs):
             raise ValueError("A histogram is a list of pairs of bucket number and count.")
-        if any(not isinstance(bucket, int) for bucket, _ in pairs) or len({bucket for bucket, _ in pairs}) != len(pairs):
+        if any(not isinstance(bucket, int) for bucket, _ in pairs) or len({bucket for bucket, _ in pairs}) != len(
+            pairs
+        ):
             raise ValueError("The buckets of a histogram are different whole numbers.")
         return cls.from_json(dict(pairs))
 

@@ -145,9 +145,7 @@ def median_and_mad(values: Sequence[float]) -> tuple[float, float] | None:
     return middle, median(abs(value - middle) for value in values)
 
 
-def _beside_peers(
-    value: float, *, peers: Sequence[float], is_latency: bool, thresholds: Thresholds
-) -> Reason | None:
+def _beside_peers(value: float, *, peers: Sequence[float], is_latency: bool, thresholds: Thresholds) -> Reason | None:
     if len(peers) < LEAST_PEERS:
         return None
     if is_latency:

@@ -49,7 +49,9 @@ def words_for(name: str) -> str:
     if name in _FIXED:
         return _FIXED[name][3]
     model, tokens = _model_of(name)
-    return f"{tokens:,} tokens of {BY_NAME[model].title}, one of {TENSOR_PARALLEL} ranks, blocks of {BLOCK_TOKENS} tokens"
+    return (
+        f"{tokens:,} tokens of {BY_NAME[model].title}, one of {TENSOR_PARALLEL} ranks, blocks of {BLOCK_TOKENS} tokens"
+    )
 
 
 def profile(name: str, *, most_bytes: int = DEFAULT_BYTES, queue_pairs: int = 0) -> Profile:
@@ -67,9 +69,7 @@ def profile(name: str, *, most_bytes: int = DEFAULT_BYTES, queue_pairs: int = 0)
         wanted = max(1, most_bytes // piece)
     else:
         model_name, tokens = _model_of(name)
-        moved = transfer(
-            BY_NAME[model_name], tokens=tokens, tensor_parallel=TENSOR_PARALLEL, block_tokens=BLOCK_TOKENS
-        )
+        moved = transfer(BY_NAME[model_name], tokens=tokens, tensor_parallel=TENSOR_PARALLEL, block_tokens=BLOCK_TOKENS)
         verb, piece, mode = Verb.WRITE, moved.piece_bytes, Mode.SCATTER
         wanted = max(1, min(moved.pieces, most_bytes // piece))
     pieces = max(1, min(wanted, LARGEST_BUFFER // piece, MOST_PIECES))

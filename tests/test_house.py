@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # Top to bottom, as ARCHITECTURE.md draws it; rooms of one floor share a number.
 FLOORS = {
-    "lab": 9, "fabricui": 8, "console": 7, "partitions": 6, "deploy": 5, "inventory": 4, "people": 3,
+    "lab": 10, "fabricui": 9, "console": 8, "probes": 7, "partitions": 6, "deploy": 5, "inventory": 4, "people": 3,
     "audit": 2, "remote": 2, "subnet": 1,
 }  # fmt: skip
 # settings.AUTH_USER_MODEL and these names of Django's apps are no upward imports.

@@ -67,7 +67,9 @@ def test_what_a_host_sends_is_not_believed(stored):
         Histogram.from_json(stored)
 
 
-@pytest.mark.parametrize("stored", [None, {"1": 1}, [1], [[1]], [[1, 1], [1, 2]], [["1", 1]], [[[], 1]], [[1, -1]], [[488, 1]]])
+@pytest.mark.parametrize(
+    "stored", [None, {"1": 1}, [1], [[1]], [[1, 1], [1, 2]], [["1", 1]], [[[], 1]], [[1, -1]], [[488, 1]]]
+)
 def test_pairs_of_a_host_are_not_believed_either(stored):
     with pytest.raises(ValueError, match=r"histogram|bucket|count"):
         Histogram.from_pairs(stored)

@@ -77,7 +77,8 @@ def test_a_better_rate_is_never_judged_worse(gbps, peers, history):
 
 
 @pytest.mark.parametrize(
-    "stored", [{"line_bad_pct": -1}, {"line_bad_pct": "90"}, {"history_warn_pct": 30}, {"nobody": 1}, {"line_bad_pct": True}]
+    "stored",
+    [{"line_bad_pct": -1}, {"line_bad_pct": "90"}, {"history_warn_pct": 30}, {"nobody": 1}, {"line_bad_pct": True}],
 )
 def test_thresholds_that_make_no_sense_are_refused(stored):
     with pytest.raises((ValueError, TypeError)):
