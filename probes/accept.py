@@ -11,9 +11,10 @@ from typing import Any, Final
 from probes.histogram import Histogram
 from probes.terms import Kind, Mode, Order, Outcome, RunResult
 
-# Of kvprobe 3.8; what each of them holds is the session's business.
-NEEDED: Final = ("backend", "sender", "target", "checksum")
-LARGEST_EVIDENCE: Final = 200  # keys, in all; a host cannot fill the database
+# Of kvprobe 3.8; the rest of each of them is the session's business (probes.evidence).
+NEEDED: Final = ("sender", "target", "checksum")
+ENDS: Final = ("sender", "target")
+LARGEST_EVIDENCE: Final = 600  # values, in all; a host cannot fill the database
 _SOFTWARE: Final = ("rxe", "siw")
 
 
@@ -60,9 +61,13 @@ def _numbers(result: RunResult, order: Order) -> Numbers:
     if result.kind is not order.kind or result.outcome is not wanted:
         raise ValueError(f"{order.kind} was ordered and {result.kind} came back as {result.outcome}")
     evidence, figures = result.evidence, result.figures
-    missing = [name for name in (NEEDED if order.kind is Kind.RDMA else ("sender", "target")) if not evidence.get(name)]
+    missing = [name for name in NEEDED if not isinstance(evidence.get(name), dict) or not evidence[name]]
+    missing += [f"the backend of the {end}" for end in ENDS if end not in missing and not evidence[end].get("backend")]
     if missing:
         raise ValueError(f"its evidence lacks {', '.join(missing)}")
+    checksum = evidence["checksum"]
+    if not checksum.get("sent") or checksum.get("sent") != checksum.get("held"):
+        raise ValueError("the target's memory is not shown to hold what was sent")
     gbps = _positive(figures, "gbps") if "gbps" in figures else _positive(figures, "mb_s") * 8 / 1000
     histogram = Histogram.from_pairs(figures.get("histogram", []))
     samples = histogram.samples
@@ -70,7 +75,7 @@ def _numbers(result: RunResult, order: Order) -> Numbers:
         raise ValueError("no completion was counted")
     if order.profile.mode is Mode.LATENCY and samples < 2:
         raise ValueError(f"{samples} samples make no latency")
-    software = any(_is_software(evidence.get(end)) for end in ("sender", "target"))
+    software = any(_is_software(evidence.get(end)) for end in ENDS)
     pct_line = None
     if order.kind is Kind.RDMA and not software and figures.get("pct_line") is not None:
         pct_line = _positive(figures, "pct_line")

@@ -13,7 +13,7 @@ from audit.actions import Action
 from audit.models import Event
 from deploy.models import Rollout
 from partitions.mirror import batches
-from probes.members import roll_of
+from probes.members import natural, roll_of
 from probes.models import ProbeHost, ProbePair, ProbeRun, ProbeScope, RolloutComparison
 from probes.pairing import Pair
 from probes.schedule import first_peers
@@ -37,9 +37,11 @@ def follow(event: Event) -> None:
         hosts |= set(found.values_list("pk", flat=True))
     if not hosts:
         return
+    is_back = rollout.state == Rollout.State.RESTORED
+    table = (rollout.parent if is_back else rollout.revision).partition_table()
     rows: list[RolloutComparison] = []
     for scope in ProbeScope.objects.named().filter(subnet=rollout.subnet, is_enabled=True).order_by("pk"):
-        rows += _of_scope(scope, rollout, hosts)
+        rows += _of_scope(scope, rollout, _members(scope, table), hosts)
     RolloutComparison.objects.bulk_create(rows[:MOST], batch_size=200)
 
 
@@ -49,8 +51,20 @@ def touched(before: PartitionTable, after: PartitionTable) -> set[str]:
     return {str(guid) for guid in had.keys() | has.keys() if had.get(guid) != has.get(guid)}
 
 
-def _of_scope(scope: ProbeScope, rollout: Rollout, hosts: set[int]) -> list[RolloutComparison]:
-    members = [member.host.pk for member in roll_of(scope).members]
+def _members(scope: ProbeScope, table: PartitionTable) -> list[int]:
+    """The hosts of the scope by name. Of a partition as `table` says, for the board may not have followed it yet."""
+    if scope.partition is None:
+        return [member.host.pk for member in roll_of(scope).members]
+    pkey = scope.partition.pkey
+    guids = [str(member.guid) for one in table.partitions if int(one.pkey) == pkey for member in one.members]
+    found: dict[int, str] = {}
+    for batch in batches(guids):
+        rows = ProbeHost.objects.usable().filter(server__hcas__ports__guid__in=batch)
+        found |= dict(rows.values_list("pk", "server__hostname"))
+    return sorted(found, key=lambda host: natural(found[host]))
+
+
+def _of_scope(scope: ProbeScope, rollout: Rollout, members: list[int], hosts: set[int]) -> list[RolloutComparison]:
     now = timezone.now()
     rows = []
     for sender, target in _pairs(scope, members, [host for host in members if host in hosts]):

@@ -2,7 +2,7 @@
 month comes from all its samples and never from an average of percentiles.
 
 Buckets are those of HdrHistogram's idea with 3 bits below the leading one: values under 16 each have their own; above,
-every power of two is cut into 8, so a bucket is at most 12.5 % wide. The bounds never change: stored rows depend on them.
+every power of two is cut into 8, so a bucket is at most 12.5 % wide. The bounds never change: rows depend on them.
 """
 
 from bisect import bisect_left

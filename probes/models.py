@@ -32,7 +32,7 @@ class ProbeHost(models.Model):
     ssh_user = models.CharField(max_length=64)
     host_key = models.CharField(max_length=200)  # "ssh-ed25519 AAAA…", pinned, never auto-added
     program_digest = models.CharField(max_length=64)  # SHA-256 of the installed on-host program
-    wrapper_digest = models.CharField(max_length=64, blank=True)  # SHA-256 of its forced command
+    wrapper_digest = models.CharField(max_length=64)  # SHA-256 of its forced command
     added_at = models.DateTimeField(auto_now_add=True)
     withdrawn_at = models.DateTimeField(null=True)
     busy_until = models.DateTimeField(null=True)  # it said BUSY: planned around until then

@@ -20,6 +20,7 @@ from probes import windows
 from probes.judgement import Verdict
 from probes.members import Roll, roll_of
 from probes.models import ProbeHost, ProbePair, ProbeRun, ProbeScope, RolloutComparison
+from probes.pairing import full_cycle
 from probes.schedule import (
     Asked,
     Going,
@@ -88,7 +89,7 @@ def _drop_late(now: datetime) -> int:
     return late.update(
         state=ProbeRun.State.DROPPED,
         finished_at=now,
-        reason="It could not begin in its time: hosts or worker were busy.",
+        reason="It could not begin in its time: hosts or worker busy.",
     )
 
 
@@ -128,10 +129,9 @@ def _next(scope: ProbeScope, now: datetime) -> datetime:
 def _advance(scope: ProbeScope, roll: Roll, position: int) -> None:
     """Move the pointer; when a cycle is over, it is the next rail's turn."""
     rails = max((len(member.rails) for member in roll.members), default=1) if scope.has_all_rails else 1
-    if position < scope.position:
-        scope.rail = (scope.rail + 1) % max(1, rails)
-    scope.rail = min(scope.rail, rails - 1)
-    scope.position = position
+    cycle = max(1, full_cycle([member.host.pk for member in roll.members]))
+    scope.rail = (scope.rail + position // cycle - scope.position // cycle) % max(1, rails)
+    scope.position = position % cycle
 
 
 def state_of(scope: ProbeScope, roll: Roll, now: datetime) -> ScopeState:

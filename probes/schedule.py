@@ -76,7 +76,7 @@ class PlannedPair:
 
 @dataclass(frozen=True, slots=True)
 class TickPlan:
-    """What to queue, and the new position of each scope's rounds."""
+    """What to queue, and the new position of each scope's rounds: it grows, and a cycle is over at each multiple."""
 
     pairs: tuple[PlannedPair, ...] = ()
     positions: Mapping[int, int] = field(default_factory=dict)
@@ -152,7 +152,7 @@ def _choose(scope: ScopeState, share: int) -> tuple[list[PlannedPair], int]:
             position += 1
             if is_possible(pair):
                 add(pair, Why.ROUND)
-    return chosen, position % max(1, full_cycle(scope.hosts))
+    return chosen, position
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""How the pairs of one partition or probe set are probed, as one checked value: the form, the API and the demo make it."""
+"""How the pairs of one partition or probe set are probed, as one checked value that form and demo make."""
 
 import re
 from dataclasses import asdict, dataclass, field, fields

@@ -30,14 +30,14 @@ def add_probe_host(
     ssh_user: str,
     host_key: str,
     program_digest: str,
+    wrapper_digest: str,
     actor: Actor,
     ssh_port: int = 22,
-    wrapper_digest: str = "",
 ) -> ProbeHost:
     """Let probes reach `server` at `address`; a withdrawn one comes back with what is given now.
 
-    `host_key` is pinned ("ssh-ed25519 AAAA…"), so are the SHA-256 of the installed on-host program and, if known, of
-    its forced command. Raises ProbeRefused.
+    `host_key` is pinned ("ssh-ed25519 AAAA…"), so are the SHA-256 of the installed on-host program and of its forced
+    command, which the installer prints. Raises ProbeRefused.
     """
     pinned = _checked(address, ssh_port, ssh_user, host_key, program_digest, wrapper_digest)
     host = ProbeHost.objects.select_for_update().filter(server=server).first()
@@ -129,7 +129,7 @@ def _checked(
         raise ProbeRefused(f"“{ssh_user[:40]}” is no name of an account.")
     if not _HOST_KEY.match(host_key):
         raise ProbeRefused("The host key is no Ed25519 key. Copy the line of ssh_host_ed25519_key.pub on the host.")
-    for digest, what in ((program_digest, "on-host program"), (wrapper_digest or "0" * 64, "forced command")):
+    for digest, what in ((program_digest, "on-host program"), (wrapper_digest, "forced command")):
         if not _DIGEST.match(digest):
             raise ProbeRefused(f"The digest of the {what} is no SHA-256 in hex. The installer prints it.")
     return {

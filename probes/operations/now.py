@@ -56,7 +56,7 @@ def run_now(
         run.save()
     transaction.on_commit(lambda: nudge.task("probes.tasks.tick", {}), robust=True)
     record(
-        action=Action.PROBE_NOW, actor=actor, subject=scope_subject(scope), after={"pairs": len(pairs), "runs": len(runs)},
-        tenant_key=tenant_key_of(scope),
+        action=Action.PROBE_NOW, actor=actor, subject=scope_subject(scope),
+        after={"pairs": len(pairs), "runs": len(runs)}, tenant_key=tenant_key_of(scope),
     )  # fmt: skip
     return runs

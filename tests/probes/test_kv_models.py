@@ -6,7 +6,7 @@ from probes.kv_models import BY_NAME, MODELS, KVModel, Layout, cost_ms, ranks_th
 
 KIB, MIB, GIB = 2**10, 2**20, 2**30
 
-# kvprobe 1.1: B/token; piece at TP1 and at the TP of the table; MiB of 16 tokens; GiB at 8k, 32k, 128k; floor ms 8k, 32k
+# kvprobe 1.1: B/token; piece at TP1 and at the TP given; MiB of 16 tokens; GiB at 8k, 32k, 128k; floor ms 8k, 32k
 PUBLISHED = [
     ("llama-3.1-8b", 131_072, 32 * KIB, (8, 4 * KIB), 2.0, (1.0, 4, 16), (21, 86)),
     ("qwen3-8b", 147_456, 32 * KIB, (8, 4 * KIB), 2.25, (1.13, 4.5, 18), (24, 97)),
