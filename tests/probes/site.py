@@ -25,10 +25,15 @@ def pairs_of(histogram: Histogram) -> list[list[int]]:
 
 
 def evidence(**more) -> dict:
-    end = {"backend": "pyverbs 44.0", "device": "mlx5_0", "port": 1, "link_layer": "InfiniBand", "rate": "400 Gb/sec (4X NDR)", "lid": 7,
-           "node_guid": "0x0002c90400000100", "pkey": "0xac41", "pkey_index": 1, "qpn": [311], "mtu": 4096}  # fmt: skip
+    """As `probes.evidence.assemble` puts it together, the parts that a page shows."""
+    end = {
+        "backend": "pyverbs 44.0", "device": "mlx5_0", "port": 1, "link_layer": "InfiniBand", "lid": 7, "mtu": 4096,
+        "rate": "400 Gb/sec (4X NDR)", "node_guid": "0x0002c90400000100", "pkey_index": 1, "pkey_entry": 0xAC41,
+        "qpns": [311], "counters_before": {"port_xmit_data": 1}, "counters_after": {"port_xmit_data": 268_435_457},
+    }  # fmt: skip
     return {
-        "kind": "RDMA", "seed": "4711", "profile": "link", "mtu": 4096, "sender": dict(end), "target": dict(end, lid=9, node_guid="0x0002c90400000200"),
+        "kind": "RDMA", "seed": "4711", "profile": "link", "mtu": 4096, "sender": dict(end),
+        "target": dict(end, lid=9, node_guid="0x0002c90400000200"),
         "checksum": {"sent": "ab" * 32, "held": "ab" * 32},
     } | more  # fmt: skip
 

@@ -20,7 +20,8 @@ pytestmark = pytest.mark.django_db
 
 def pinned(**changed):
     return {
-        "address": "10.0.0.1", "ssh_user": "fabricui-probe", "host_key": HOST_KEY, "program_digest": "2" * 64, "wrapper_digest": "3" * 64,
+        "address": "10.0.0.1", "ssh_user": "fabricui-probe", "host_key": HOST_KEY, "program_digest": "2" * 64,
+        "wrapper_digest": "3" * 64,
     } | changed  # fmt: skip
 
 
