@@ -71,11 +71,21 @@ def store(run: ProbeRun, *, order: Order, result: RunResult, now: datetime) -> P
 def _defer(run: ProbeRun, result: RunResult, now: datetime) -> ProbeRun.State:
     """A busy port is no finding: the pair grows stale and comes again; its hosts are left alone for a while."""
     run.state, run.outcome, run.finished_at = ProbeRun.State.DROPPED, Outcome.BUSY, now
-    run.reason, run.advice, run.failed_at_end, run.claimed_until = result.reason, result.advice, result.at, None
+    run.reason, run.advice, run.failed_at_end, run.claimed_until = (
+        result.reason,
+        result.advice,
+        _one_end(result.at),
+        None,
+    )
     run.save()
     busy = {"sender": [run.sender_id], "target": [run.target_id]}.get(result.at, [run.sender_id, run.target_id])
     ProbeHost.objects.filter(pk__in=busy).update(busy_until=now + BUSY_PAUSE)
     return ProbeRun.State.DROPPED
+
+
+def _one_end(at: str) -> str:
+    """The failing end if it is one; the reason tells of both."""
+    return at if at in ("sender", "target") else ""
 
 
 def _pair_of(run: ProbeRun, now: datetime) -> ProbePair:
@@ -125,7 +135,7 @@ def _write_run(
     now: datetime,
 ) -> None:
     run.state, run.outcome, run.finished_at, run.claimed_until = state, result.outcome, now, None
-    run.reason, run.advice, run.failed_at_end = result.reason[:2000], result.advice[:2000], result.at[:6]
+    run.reason, run.advice, run.failed_at_end = result.reason[:2000], result.advice[:2000], _one_end(result.at)
     run.evidence, run.verdict = result.evidence, judgement.verdict
     run.findings = [
         {"rule": reason.rule, "verdict": reason.verdict, "sentence": reason.sentence} for reason in judgement.reasons

@@ -112,7 +112,8 @@ class Order:
     """One run from a sender to a target. `pkey` is the 15-bit value, None on Ethernet; `sl` the partition's.
 
     `cable_m` is the least length of the way in metres, for the rule that nothing is faster than light; `seed` gives
-    the pattern and the order of the pieces, and differs from run to run. `tcp_port` (0 = free) is for Kind.TCP.
+    the pattern and the order of the pieces, and differs from run to run. An unanswered packet is sent again after
+    4.096 µs × 2^`ack_timeout`, `retry_count` (0 to 7) times (kvprobe, 4.2). `tcp_port` (0 = free) is for Kind.TCP.
     """
 
     profile: Profile
@@ -124,6 +125,9 @@ class Order:
     sender: PortChoice = PortChoice()
     target: PortChoice = PortChoice()
     cable_m: float = 0.5
+    ack_timeout: int = 14
+    retry_count: int = 7
+    tcp_port: int = 0
     transfer_timeout_s: float = 30.0
 
 

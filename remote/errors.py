@@ -106,3 +106,20 @@ class TablesMoved(VerbFailed):
 
 class ReaderFailed(VerbFailed):
     """The table reader could not use the local InfiniBand port, or its libraries are missing."""
+
+
+class StreamEnded(RemoteError):
+    """A conversation ended at the host's side; `exit_status` is -1 when it was killed or the connection was cut."""
+
+    def __init__(self, exit_status: int, said: str, *, host: str = "") -> None:
+        super().__init__(said or f"it ended with status {exit_status}", host=host)
+        self.exit_status = exit_status
+        self.said = said
+
+
+class StreamOverflow(RemoteError):
+    """A host wrote more into a conversation than one ever needs. The rest was not read."""
+
+
+class NotUnderstood(RemoteError):
+    """A host answered something that is no answer of the conversation."""
