@@ -3,10 +3,10 @@
 from typing import Final
 
 FORGEABLE: Final = (
-    "Every figure: both programs run on servers whose root is the tenant. Root on both can answer anything that agrees.",
+    "Every figure: both programs run on servers whose root is the tenant, and root on both can make them agree.",
     "Counters, GUIDs and rates: they are read from /sys on the server, where root can put other files.",
     "The checksum: both ends know the seed, so a pair that moved nothing can still report the right one.",
-    "The digest of the program: it is computed on the server.",
+    "The digest of the program: the server computes it.",
 )
 NOT_PROVEN: Final = (
     "One lying end is caught: checksum, counters, queue pair numbers and times of the two ends have to agree.",

@@ -26,23 +26,23 @@ def profile_words(name: str) -> str:
 
 
 @register.filter
-def micro(nanoseconds: float | None) -> str:
-    """Nanoseconds in µs; a dash for None."""
-    return "–" if nanoseconds is None else f"{nanoseconds / 1e3:,.2f}"
+def micro(nanoseconds: object) -> str:
+    """Nanoseconds in µs; a dash for what is no number."""
+    return "–" if not isinstance(nanoseconds, int | float) else f"{nanoseconds / 1e3:,.2f}"
 
 
 @register.filter
-def rate(gbps: float | None) -> str:
-    """A rate in Gb/s with three digits that count; a dash for None."""
-    if gbps is None:
+def rate(gbps: object) -> str:
+    """A rate in Gb/s with three digits that count; a dash for what is no number."""
+    if not isinstance(gbps, int | float):
         return "–"
     return f"{gbps:,.0f}" if gbps >= 100 else f"{gbps:.3g}"
 
 
 @register.filter
-def percent(value: float | None) -> str:
-    """A share with one digit after the point; a dash for None."""
-    return "–" if value is None else f"{value:.1f}"
+def percent(value: object) -> str:
+    """A share with one digit after the point; a dash for what is no number."""
+    return "–" if not isinstance(value, int | float) else f"{value:.1f}"
 
 
 @register.filter
@@ -56,3 +56,9 @@ def size(count: int | None) -> str:
             return f"{value:,.0f} {unit}" if unit == "B" or value >= 100 else f"{value:,.3g} {unit}"
         value /= 1024
     return ""
+
+
+@register.filter
+def intcomma_plain(value: int) -> str:
+    """A whole number with commas between thousands."""
+    return f"{value:,}"

@@ -14,8 +14,8 @@ from probes.views.scopes import scope_or_404
 
 MOST: Final = 100_000
 COLUMNS: Final = (
-    "public_id", "kind", "profile", "mode", "sender", "target", "rail", "why", "state", "outcome", "finished_at", "gbps",
-    "pct_line", "p50_ns", "p99_ns", "samples", "verdict", "link_layer", "is_software", "reason",
+    "public_id", "kind", "profile", "mode", "sender", "target", "rail", "why", "state", "outcome", "finished_at",
+    "gbps", "pct_line", "p50_ns", "p99_ns", "samples", "verdict", "link_layer", "is_software", "reason",
 )  # fmt: skip
 # A spreadsheet runs a cell that begins with one of these as a formula; a host's answer may begin with anything.
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n")

@@ -35,12 +35,13 @@ def _lines() -> Iterator[str]:
     yield from _head("fabricui_probe_pairs", "Series by the verdict on their newest run.")
     grouped = ProbePair.objects.values("scope", "profile", "kind", "mode", "verdict").annotate(count=Count("pk"))
     for row in grouped.order_by("scope", "profile", "kind", "mode", "verdict"):
-        labels = _labels(scopes[row["scope"]], row) | {"verdict": row["verdict"].lower()}
+        labels = _labels(scopes[row["scope"]], profile=row["profile"], kind=row["kind"], mode=row["mode"])
+        labels |= {"verdict": row["verdict"].lower()}
         yield f"fabricui_probe_pairs{_text(labels)} {row['count']}"
     yield from _head("fabricui_probe_newest_timestamp_seconds", "When a series of the scope was last probed.")
-    for row in ProbePair.objects.values("scope").annotate(at=Max("newest_at")).order_by("scope"):
-        name = _text(_scope(scopes[row["scope"]]))
-        yield f"fabricui_probe_newest_timestamp_seconds{name} {row['at'].timestamp():.0f}"
+    for age in ProbePair.objects.values("scope").annotate(at=Max("newest_at")).order_by("scope"):
+        name = _text(_scope(scopes[age["scope"]]))
+        yield f"fabricui_probe_newest_timestamp_seconds{name} {age['at'].timestamp():.0f}"
     yield from _head("fabricui_probe_runs_waiting", "Runs that are queued or under way.")
     for state in ("QUEUED", "CLAIMED", "RUNNING"):
         count = ProbeRun.objects.filter(state=state).count()
@@ -72,7 +73,7 @@ def _pairs(scopes: dict[int, ProbeScope]) -> Iterator[str]:
 
 
 def _of_pair(scopes: dict[int, ProbeScope], row: ProbePair) -> str:
-    labels = _labels(scopes[row.scope_id], {"profile": row.profile, "kind": row.kind, "mode": row.mode})
+    labels = _labels(scopes[row.scope_id], profile=row.profile, kind=row.kind, mode=row.mode)
     return _text(labels | {"sender": str(row.sender), "target": str(row.target), "rail": str(row.rail)})
 
 
@@ -85,8 +86,8 @@ def _scope(scope: ProbeScope) -> dict[str, str]:
     return {"scope": str(scope), "subnet": str(scope.subnet)}
 
 
-def _labels(scope: ProbeScope, row: dict[str, str]) -> dict[str, str]:
-    return _scope(scope) | {name: row[name].lower() for name in ("kind", "mode")} | {"profile": row["profile"]}
+def _labels(scope: ProbeScope, *, profile: str, kind: str, mode: str) -> dict[str, str]:
+    return _scope(scope) | {"kind": kind.lower(), "mode": mode, "profile": profile}
 
 
 def _text(labels: dict[str, str]) -> str:

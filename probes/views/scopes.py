@@ -1,6 +1,7 @@
 """The overview, and what all pages of one scope need: the scope itself, its hosts, the profile that is looked at."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from django.contrib import messages
 from django.db.models import Count, Max, Q
@@ -34,8 +35,8 @@ class ScopeLine:
 def overview(request: HttpRequest) -> HttpResponse:
     """All partitions and probe sets that are probed, those that could be, consents, and the hosts."""
     scopes = list(ProbeScope.objects.visible_to(request.user).named().order_by("partition__name", "probe_set__name"))
-    counted = {
-        row["scope"]: row
+    counted: dict[int, dict[str, Any]] = {
+        row["scope"]: dict(row)
         for row in ProbePair.objects.filter(scope__in=scopes)
         .values("scope")
         .annotate(
@@ -51,7 +52,7 @@ def overview(request: HttpRequest) -> HttpResponse:
         .annotate(count=Count("pk"))
         .values_list("pair__scope", "count")
     )
-    nothing = {"good": 0, "worse": 0, "bad": 0, "newest_at": None}
+    nothing: dict[str, Any] = {"good": 0, "worse": 0, "bad": 0, "newest_at": None}
     lines = []
     for scope in scopes:
         row = counted.get(scope.pk, nothing)

@@ -34,7 +34,7 @@ def settings(request: HttpRequest, public_id: str) -> HttpResponse:
     else:
         form = SettingsForm.of(scope)
     roll = roll_of(scope)
-    pairs = full_cycle(roll.members and [member.host.pk for member in roll.members])
+    pairs = full_cycle([member.host.pk for member in roll.members])
     ticks = -(-pairs // max(1, scope.budget))
     return render(
         request,
