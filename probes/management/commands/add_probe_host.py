@@ -26,7 +26,9 @@ class Command(BaseCommand):
         parser.add_argument("--program-digest", required=True, help="SHA-256 of the installed on-host program")
         parser.add_argument("--wrapper-digest", required=True, help="SHA-256 of the installed wrapper")
         parser.add_argument("--probe-set", help="name of a probe set that it joins")
-        parser.add_argument("--device", default="", help="its device there, for example mlx5_0 (default: an active one)")
+        parser.add_argument(
+            "--device", default="", help="its device there, for example mlx5_0 (default: an active one)"
+        )
         parser.add_argument("--port", type=int, default=0, help="port of that device")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -41,13 +43,9 @@ class Command(BaseCommand):
                 raise CommandError(f"There is no probe set called {options['probe_set']}. Create it first.")
         pinned = ("address", "ssh_port", "ssh_user", "host_key", "program_digest", "wrapper_digest")
         try:
-            host: ProbeHost = add_probe_host(
-                server=server, actor=SYSTEM, **{name: options[name] for name in pinned}
-            )
+            host: ProbeHost = add_probe_host(server=server, actor=SYSTEM, **{name: options[name] for name in pinned})
             if scope is not None:
-                add_to_probe_set(
-                    scope=scope, host=host, device=options["device"], port=options["port"], actor=SYSTEM
-                )
+                add_to_probe_set(scope=scope, host=host, device=options["device"], port=options["port"], actor=SYSTEM)
         except ProbesError as error:
             raise CommandError(str(error)) from error
         where = f" and in probe set {scope}" if scope is not None else ""
