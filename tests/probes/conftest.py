@@ -9,8 +9,8 @@ import pytest
 from lab.guests.guests import Guests
 from probes.session import Session
 from probes.terms import Order, Profile, RunResult
-from tests.probes.site import Probed, probed
 from remote.probe_host import ProbeHost
+from tests.probes.site import Probed, probed
 
 # A guest's processor is emulated and may stand still for a second: 8 tries of 1.1 s (kvprobe, 4.2).
 PATIENT = {"ack_timeout": 18, "transfer_timeout_s": 60.0}
