@@ -93,3 +93,15 @@ class Action(StrEnum):
     ROLLOUT_STUCK = "deploy:rollout:stuck", "needs a person for"
     OBSERVATION_REQUEST = "deploy:observation:request", "asked for a look at"
     OBSERVATION_FAILED = "deploy:observation:failed", "could not look at"
+
+    # probes
+    PROBE_HOST_ADD = "probes:host:add", "added probe host"
+    PROBE_HOST_CHANGE = "probes:host:change", "changed probe host"
+    PROBE_HOST_WITHDRAW = "probes:host:withdraw", "withdrew probe host"
+    PROBE_SET_CREATE = "probes:probe-set:create", "created probe set"
+    PROBE_SET_MEMBER = "probes:probe-set:member", "changed the members of probe set"
+    PROBE_SETTINGS = "probes:scope:settings", "changed the probes of"
+    PROBE_CONSENT = "probes:tenant:consent", "changed the consent to probes of"
+    PROBE_NOW = "probes:scope:run-now", "asked for probes now in"
+    PROBE_INCIDENT_OPEN = "probes:incident:open", "found a probe incident on"
+    PROBE_INCIDENT_ACKNOWLEDGE = "probes:incident:acknowledge", "acknowledged a probe incident on"

@@ -17,6 +17,7 @@ PAGES = (
     ("Servers", "console:servers", "server-2"),
     ("Managers", "console:managers", "crown"),
     ("Partitions", "console:partitions", "affiliate"),
+    ("Probes", "probes:overview", "activity"),
     ("Audit", "console:audit", "history"),
 )
 

@@ -1,7 +1,7 @@
 """The Celery app: which task goes to which queue, and what runs when, on one screen.
 
-Queue `rollout` and queue `observe` are served by the one account that may reach manager hosts; `housekeeping`
-reaches nothing but the database.
+Queue `rollout` and queue `observe` are served by the one account that may reach manager hosts; queue `probe`
+by the one that may reach probe hosts, with another key; `housekeeping` reaches nothing but the database.
 """
 
 import os
@@ -20,12 +20,15 @@ app.conf.update(
     task_routes={
         "deploy.tasks.run_rollout": {"queue": "rollout"},
         "deploy.tasks.observe": {"queue": "observe"},
+        "probes.tasks.run": {"queue": "probe"},
     },
     broker_connection_retry_on_startup=True,
     worker_hijack_root_logger=False,
     beat_schedule={
         "look again at unfinished rollouts": {"task": "deploy.tasks.tick", "schedule": 5.0},
         "hand events to followers": {"task": "audit.tasks.follow", "schedule": 5.0},
+        "queue and begin probes": {"task": "probes.tasks.tick", "schedule": 5.0},
+        "roll up old probes": {"task": "probes.tasks.roll_up", "schedule": 3600.0},
     },
 )
 app.autodiscover_tasks()

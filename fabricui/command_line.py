@@ -88,7 +88,10 @@ def _run(addresses: processes.Addresses) -> int:
     settings.STATIC_ROOT.mkdir(parents=True, exist_ok=True)  # WhiteNoise warns when it is missing
     broker = brokers.choose(redis_url=settings.REDIS_URL, directory=settings.DATA_DIR)
     environment = {**os.environ, "REDIS_URL": broker.url}
-    return processes.run(processes.commands(addresses=addresses, broker=broker), environment=environment)
+    return processes.run(
+        processes.commands(addresses=addresses, broker=broker, probes_at_once=settings.PROBES_AT_ONCE),
+        environment=environment,
+    )
 
 
 def _django() -> None:

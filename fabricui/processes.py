@@ -24,16 +24,19 @@ class Addresses:
     register_port: int
 
 
-def commands(*, addresses: Addresses, broker: Broker) -> dict[str, tuple[list[str], dict[str, str]]]:
+def commands(
+    *, addresses: Addresses, broker: Broker, probes_at_once: int = 8
+) -> dict[str, tuple[list[str], dict[str, str]]]:
     """Each process's argv and its own environment, by name.
 
-    The workers of the queues `rollout` and `observe` are the only ones that are given the managers' key.
+    The workers of the queues `rollout` and `observe` are the only ones that are given the managers' key, and the one
+    of the queue `probe`, which runs `probes_at_once` pairs at a time, the only one that is given the probe hosts'.
     """
     python = sys.executable
     uvicorn = [python, "-m", "uvicorn", "fabricui.asgi:application", "--host", addresses.host, "--no-access-log",
                "--timeout-graceful-shutdown", "3"]  # fmt: skip
     celery = [python, "-m", "celery", "-A", "fabricui.celery", "--quiet"]
-    worker = [*celery, "worker", "--pool", "solo", "--without-gossip", "--without-mingle", "--loglevel", "WARNING"]
+    worker = [*celery, "worker", "--without-gossip", "--without-mingle", "--loglevel", "WARNING"]
     table: dict[str, tuple[list[str], dict[str, str]]] = {}
     if broker.command:
         table["broker"] = (list(broker.command), {})
@@ -42,14 +45,17 @@ def commands(*, addresses: Addresses, broker: Broker) -> dict[str, tuple[list[st
     door = [*uvicorn, "--port", str(addresses.register_port), "--no-proxy-headers"]
     table["register"] = (door, {"FABRICUI_LISTENER": "register"})
     for queue in ("rollout", "observe", "housekeeping"):
-        table[queue] = ([*worker, "-Q", queue, "-n", f"{queue}@fabricui"], {})
+        table[queue] = ([*worker, "--pool", "solo", "-Q", queue, "-n", f"{queue}@fabricui"], {})
+    # Probes wait for their hosts nearly all the time, so one process runs many of them at once.
+    several = ["--pool", "threads", "--concurrency", str(probes_at_once)]
+    table["probe"] = ([*worker, *several, "-Q", "probe", "-n", "probe@fabricui"], {})
     # The schedule is code and every tick is idempotent: nothing of it needs to be kept on disk.
     table["beat"] = ([*celery, "beat", "--loglevel", "WARNING", "--scheduler", "celery.beat:Scheduler"], {})
     return table
 
 
-# Only these see where the managers' private key lies.
-_MAY_REACH_MANAGERS = {"rollout", "observe"}
+# Only these see where a private key lies: that of the manager hosts, that of the probe hosts.
+_MAY_SEE = {"FABRICUI_MANAGER_KEY_FILE": {"rollout", "observe"}, "FABRICUI_PROBE_KEY_FILE": {"probe"}}
 
 
 def run(table: Mapping[str, tuple[list[str], dict[str, str]]], *, environment: Mapping[str, str]) -> int:
@@ -61,8 +67,9 @@ def run(table: Mapping[str, tuple[list[str], dict[str, str]]], *, environment: M
     manager = Manager()
     for name, (argv, extra) in table.items():
         values = {**environment, **extra}
-        if name not in _MAY_REACH_MANAGERS:
-            values.pop("FABRICUI_MANAGER_KEY_FILE", None)
+        for key_file, readers in _MAY_SEE.items():
+            if name not in readers:
+                values.pop(key_file, None)
         manager.add_process(name, _quoted(argv), env=values, cwd=str(Path.cwd()))
     manager.loop()
     return manager.returncode or 0

@@ -48,6 +48,7 @@ ASGI_APPLICATION = "fabricui.asgi.application"
 INSTALLED_APPS = [
     "fabricui",
     "console",
+    "probes",
     "partitions",
     "deploy",
     "inventory",
@@ -179,6 +180,15 @@ PKEY_COOL_DOWN_DAYS = environment.number("FABRICUI_PKEY_COOL_DOWN_DAYS", 30)
 # --- registration -------------------------------------------------------------------------------------------
 MANAGEMENT_NETWORKS = environment.words("FABRICUI_MANAGEMENT_NETWORKS", "127.0.0.0/8,::1/128")
 REGISTRATION_TRUST = environment.choice("FABRICUI_REGISTRATION_TRUST", "person", ("person", "enrolled"))
+
+# --- probes -------------------------------------------------------------------------------------------------
+# Only the probe worker's account can read this key; it is not the managers' one.
+PROBE_KEY_FILE = environment.text("FABRICUI_PROBE_KEY_FILE", "")
+PROBES_AT_ONCE = environment.number("FABRICUI_PROBES_AT_ONCE", 8, least=1)
+PROBE_PAIRS_PER_TICK = environment.number("FABRICUI_PROBE_PAIRS_PER_TICK", 64, least=1)
+PROBE_RUNS_KEPT_DAYS = environment.number("FABRICUI_PROBE_RUNS_KEPT_DAYS", 30, least=1)
+PROBE_DAYS_KEPT_DAYS = environment.number("FABRICUI_PROBE_DAYS_KEPT_DAYS", 730, least=1)
+METRICS_TOKEN = environment.text("FABRICUI_METRICS_TOKEN", "")  # empty: no metrics
 
 # --- language, time, files ----------------------------------------------------------------------------------
 LANGUAGE_CODE = "en"

@@ -6,5 +6,6 @@ handler500 = "fabricui.page.server_error"
 
 urlpatterns = [
     path("account/", include("people.urls")),
+    path("probes/", include("probes.urls")),
     path("", include("console.urls")),
 ]

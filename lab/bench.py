@@ -39,7 +39,7 @@ def _reached(figure: float, target: str) -> bool:
 
 def main(argv: list[str]) -> int:
     """Run one benchmark and print it; return 0 only if its targets hold."""
-    from lab import bench_differential, bench_probe, bench_readback, bench_rollout, bench_table
+    from lab import bench_differential, bench_probe, bench_readback, bench_rollout, bench_schedule, bench_table
 
     benches = {
         "rollout": bench_rollout.BENCH,
@@ -48,6 +48,7 @@ def main(argv: list[str]) -> int:
         "plan": bench_table.PLAN,
         "render": bench_table.RENDER,
         "probe": bench_probe.BENCH,
+        "schedule": bench_schedule.BENCH,
     }
     parser = argparse.ArgumentParser(prog="./run bench", description=__doc__)
     parser.add_argument("name", choices=sorted(benches))

@@ -1,0 +1,46 @@
+"""How the room's states are drawn: colour, shape and word together, so that none of the three is needed alone."""
+
+from typing import NamedTuple
+
+
+class Lamp(NamedTuple):
+    """One state as `{% lamp %}` draws it: a colour of static/fabricui.css, an icon, a word."""
+
+    colour: str
+    shape: str
+    word: str
+
+
+UNKNOWN = Lamp("idle", "help-circle", "not tested")
+
+_VERDICT = {
+    "GOOD": Lamp("good", "circle-check", "good"),
+    "WARN": Lamp("warn", "alert-triangle", "worse than usual"),
+    "BAD": Lamp("bad", "alert-octagon", "bad"),
+    "NONE": Lamp("idle", "circle-dashed", "not judged"),
+}
+_STATE = {
+    "QUEUED": Lamp("idle", "hourglass", "queued"),
+    "CLAIMED": Lamp("busy", "hourglass", "about to begin"),
+    "RUNNING": Lamp("busy", "loader-2", "running"),
+    "DONE": Lamp("good", "circle-check", "measured"),
+    "FAILED": Lamp("bad", "x", "failed"),
+    "DROPPED": Lamp("idle", "circle-minus", "not run"),
+}
+
+
+def verdict(value: str) -> Lamp:
+    """How a verdict is drawn."""
+    return _VERDICT.get(value, UNKNOWN)
+
+
+def state(value: str) -> Lamp:
+    """How a run's state is drawn."""
+    return _STATE.get(value, UNKNOWN)
+
+
+def incident(*, is_acknowledged: bool, has_recovered: bool) -> Lamp:
+    """How an incident is drawn."""
+    if is_acknowledged:
+        return Lamp("idle", "circle-check", "acknowledged")
+    return Lamp("warn", "alert-triangle", "good again") if has_recovered else Lamp("bad", "alert-octagon", "bad")
