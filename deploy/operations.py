@@ -32,6 +32,7 @@ from deploy.errors import (
 from deploy.leave import require_leave
 from deploy.models import Fence, HostOutcome, Observation, Revision, Rollout, RolloutStep
 from inventory.models import ManagerHost, Subnet
+from subnet import policy_reading
 from subnet.guid import GUID
 from subnet.partitions_conf import NEWEST, NO_PARENT, Header, Layout, digest, render, table_digest
 from subnet.policy import Limits, check
@@ -345,6 +346,8 @@ def _new_revision(
     newest = Revision.objects.filter(subnet=subnet).aggregate(number=Max("number"))["number"] or 0
     parent_digest = NO_PARENT if parent is None else parent.digest
     data = render(table, Header(subnet=subnet.name, revision=newest + 1, parent=parent_digest, layout=layout))
+    if refused := tuple(policy_reading.of_file(data)):
+        raise PolicyRefused(refused)
     return Revision.objects.create(
         subnet=subnet,
         number=newest + 1,

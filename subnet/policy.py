@@ -6,7 +6,7 @@ It reports and never raises; the operations decide what to do with a violation.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from subnet import policy_language
+from subnet import policy_language, policy_reading
 from subnet.guid import GUID
 from subnet.member import membership_by_keyword
 from subnet.pkey import Membership
@@ -43,7 +43,7 @@ def check(
     two tenants' partitions, a tenant's port as a full member of a provider's (shared) partition, more keys than the
     port holds; and, unless it stands already as it is (then it is warned of, because an adopted file must stay
     plannable): a keyword in a tenant's partition, one that makes HCA ports full in a provider's, SELF in a partition,
-    an SM that demotes its own port.
+    an SM that demotes its own port. Multicast groups that kill OpenSM are always refused.
     Warned of: a table nearly full, unknown capacities, an SM port in a partition, partitions whose members cannot
     talk to each other, an open Default, switches or routers limited in it, flags and groups without effect. Reserved
     P_Keys and names that OpenSM misreads cannot get into a table at all.
@@ -57,6 +57,7 @@ def check(
         *_capacities(table, limits, held),
         *_silent_partitions(table),
         *policy_language.violations(table, standing),
+        *policy_reading.violations(table),
     ]
     return tuple(sorted(found, key=lambda violation: violation.severity != "refuse"))
 

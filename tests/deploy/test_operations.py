@@ -62,6 +62,14 @@ def test_a_proposed_revision_knows_its_parent_and_renders_once(scene: Scene):
     assert (event.subject_kind, event.subject_key, event.reason) == ("revision", revision.public_id, "for a test")
 
 
+def test_bytes_that_opensm_would_refuse_never_become_a_revision(scene: Scene, monkeypatch):
+    monkeypatch.setattr(operations, "render", lambda table, header: b"Default=0x7fff:ALL=limited,\n;\n")
+    with pytest.raises(PolicyRefused) as refusal:
+        scene.propose(s1=INFERENCE)
+    assert {violation.rule for violation in refusal.value.violations} == {"opensm_refuses"}
+    assert Revision.objects.count() == 1
+
+
 def test_the_same_proposal_twice_is_one_revision(scene: Scene):
     assert scene.propose(s1=INFERENCE) == scene.propose(s1=INFERENCE)
     assert Revision.objects.count() == 2

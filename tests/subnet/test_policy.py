@@ -1,5 +1,7 @@
 """Each rule broken once, and a table that breaks none."""
 
+from dataclasses import replace
+
 import pytest
 
 from subnet.pkey import PKey
@@ -95,3 +97,12 @@ def test_refusals_come_first():
     )
     severities = [severity for _, severity, _ in rules(value)]
     assert severities == ["refuse", "warn", "warn"]
+
+
+def test_one_multicast_group_in_two_partitions_kills_opensm():
+    group = ("mgid=ff15::2",)
+    first = replace(partition(TRAINING, "training", "acme", guid(1), guid(2)), mgids=group)
+    second = replace(partition(INFERENCE, "inference", "acme", guid(1), guid(2)), mgids=group)
+    found = check(table(first, second), ROOMY, sm_ports_registered=REGISTERED)
+    assert [(v.rule, v.severity) for v in found if v.severity == "refuse"] == [("opensm_refuses", "refuse")]
+    assert "refuse" not in [severity for _, severity, _ in rules(table(first))]
