@@ -12,6 +12,7 @@ from typing import Any
 
 from lab import break_verbs, launched
 from lab.errors import LabError
+from lab.guests.guests import Guests, state_file
 from lab.layout import DEFAULT_DIRECTORY
 from lab.site import Site
 
@@ -51,6 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     up.add_argument("--hcas", type=int, default=2, help="HCAs in each server (default 2)")
     up.add_argument("--leaf-width", type=int, help="HCA ports of a leaf (default: 12, or 32 in a large fabric)")
     up.add_argument("--spines", type=int, default=2, help="spine switches (default 2)")
+    up.add_argument("--rdma", action="store_true", help="also two emulated guests with Soft-RoCE, for probes")
     up.add_argument("--foreground", action="store_true", help="stay; Ctrl-C ends the lab")
     up.set_defaults(run=_up)
 
@@ -90,6 +92,8 @@ def _up(arguments: argparse.Namespace) -> int:
         )
     except ValueError as problem:
         raise LabError(str(problem)) from None
+    if arguments.rdma:
+        _bring_up_guests(site)
     print(f"The lab is up after {time.monotonic() - began:.1f} s in {site.directory}.")
     _show(site)
     if not arguments.foreground:
@@ -102,6 +106,16 @@ def _up(arguments: argparse.Namespace) -> int:
         raise LabError(site.state.problem if site.state_file.exists() else "The lab was ended from elsewhere.")
     finally:
         site.down()
+
+
+def _bring_up_guests(site: Site) -> None:
+    """Start the RDMA guests as a part of the lab, which ends them with it; end the lab when they do not come up."""
+    print("The RDMA guests start …", flush=True)
+    try:
+        Guests.up(site.layout.guests, mark=site.lab)
+    except BaseException:
+        site.down()
+        raise
 
 
 def _down(arguments: argparse.Namespace) -> int:
@@ -150,9 +164,27 @@ def _facts(site: Site) -> dict[str, Any]:
             for manager, record in zip(site.managers, state.managers, strict=True)
         ],
         "other_sms": [sm for guid, sm in sms.items() if guid not in {manager.port_guid for manager in site.managers}],
+        "guests": _guests(site),
         "cut_links": state.cut_links,
         "processes": state.processes,
     }
+
+
+def _guests(site: Site) -> list[dict[str, Any]]:
+    if not state_file(site.layout.guests).exists():
+        return []
+    guests = Guests(site.layout.guests)
+    return [
+        {
+            "name": guest.name,
+            "ssh": f"{guest.user}@{guest.address}:{guest.ssh_port}",
+            "device": guest.device,
+            "node_guid": guest.node_guid,
+            "data_address": guest.data_address,
+            "is_running": guests.is_running,
+        }
+        for guest in guests.guests
+    ]
 
 
 def _show(site: Site) -> None:
@@ -166,6 +198,9 @@ def _show(site: Site) -> None:
         print(f"{manager['name']}: OpenSM {role}; sshd {sshd}; {manager['partitions']}{faults}")
     for rogue in facts["other_sms"]:
         print(f"Unregistered SM on {rogue['port_guid']}: {rogue['state']}, priority {rogue['priority']}")
+    for guest in facts["guests"]:
+        state = guest["ssh"] if guest["is_running"] else "does not run"
+        print(f"RDMA guest {guest['name']}: {state}; {guest['device']} {guest['node_guid']}, software: no speed")
     for node, port in facts["cut_links"]:
         print(f"Cut link: {node} port {port}")
 

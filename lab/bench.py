@@ -19,6 +19,7 @@ class Bench:
     measure: Callable[[argparse.Namespace], Figures]
     targets: Mapping[str, str]
     what: str
+    scale: str = "{servers} servers with {hcas} HCAs each"
 
 
 def holds(figures: Figures, targets: Mapping[str, str]) -> bool:
@@ -37,9 +38,9 @@ def _reached(figure: float, target: str) -> bool:
 
 def main(argv: list[str]) -> int:
     """Run one benchmark and print it; return 0 only if its targets hold."""
-    from lab import bench_readback, bench_rollout
+    from lab import bench_probe, bench_readback, bench_rollout
 
-    benches = {"rollout": bench_rollout.BENCH, "readback": bench_readback.BENCH}
+    benches = {"rollout": bench_rollout.BENCH, "readback": bench_readback.BENCH, "probe": bench_probe.BENCH}
     parser = argparse.ArgumentParser(prog="./run bench", description=__doc__)
     parser.add_argument("name", choices=sorted(benches))
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -48,7 +49,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--runs", type=int, default=5, help="measured runs of each kind (default 5)")
     arguments = parser.parse_args(argv)
     bench = benches[arguments.name]
-    print(f"{bench.what}, on {arguments.servers} servers with {arguments.hcas} HCAs each …", file=sys.stderr)
+    print(f"{bench.what}, on {bench.scale.format_map(vars(arguments))} …", file=sys.stderr)
     figures = dict(bench.measure(arguments))
     result = {
         "bench": arguments.name,

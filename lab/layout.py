@@ -140,6 +140,11 @@ class Layout:
         return self.directory / "servers"
 
     @property
+    def guests(self) -> Path:
+        """The folder of the RDMA guests."""
+        return self.directory / "guests"
+
+    @property
     def rogue(self) -> Path:
         """The folder of the rogue SM."""
         return self.directory / "rogue"
@@ -158,7 +163,7 @@ class Layout:
         """Everything a lab puts into its directory, the state file last."""
         return [
             self.net_file, self.control_socket, self.run, self.logs, self.keys, self.servers, self.rogue,
-            self.directory / "managers", self.state_file,
+            self.guests, self.directory / "managers", self.state_file,
         ]  # fmt: skip
 
     def read_state(self) -> State:

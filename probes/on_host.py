@@ -32,6 +32,7 @@ import socket
 import struct
 import sys
 import time
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple, Union
 
 PROTOCOL = 1
 SYSFS = "/sys/class/infiniband"
@@ -43,6 +44,7 @@ LINE_BYTES = 1 << 20
 POISON = 0xA5
 PATTERN_BYTES = 65537  # prime: two pieces at different places never hold the same bytes
 MOST = {"piece_bytes": 1 << 30, "pieces": 1 << 17, "buffer_bytes": 4 << 30, "total_bytes": 1 << 37, "queue_pairs": 8}
+WATCH_S = 0.5  # how often a waiting target looks whether its port is still there
 LOOK_S = 0.05  # how often a busy loop looks at stdin and the clock
 STATUS = {
     0: "SUCCESS", 1: "LOC_LEN_ERR", 2: "LOC_QP_OP_ERR", 4: "LOC_PROT_ERR", 5: "WR_FLUSH_ERR", 9: "REM_INV_REQ_ERR",
@@ -63,7 +65,7 @@ HW_COUNTERS = (
 class Refusal(Exception):
     """The run ends here; `code` is a name of Outcome, `facts` go along with it."""
 
-    def __init__(self, code, reason, **facts):
+    def __init__(self, code: str, reason: str, **facts: Any) -> None:
         super().__init__(reason)
         self.code, self.reason, self.facts = code, reason, facts
 
@@ -75,13 +77,14 @@ class ControllerGone(Exception):
 class Wire:
     """JSON lines from stdin to stdout, each wait bounded. Whatever else prints to stdout is sent to stderr."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._out = os.dup(1)
         os.dup2(2, 1)
         self._held = b""
         self._next_look = 0.0
+        self.watch: Optional[Callable[[], None]] = None  # called while waiting, may raise Refusal
 
-    def receive(self, timeout_s):
+    def receive(self, timeout_s: float) -> Dict[str, Any]:
         """The next request. Raises ControllerGone at the end of stdin, Refusal when nothing comes."""
         deadline = time.monotonic() + timeout_s
         while b"\n" not in self._held:
@@ -90,7 +93,9 @@ class Wire:
             left = deadline - time.monotonic()
             if left <= 0:
                 raise Refusal("TIMED_OUT", "the controller asked for nothing for %g s" % timeout_s)
-            self._fill(left)
+            self._fill(min(left, WATCH_S))
+            if self.watch is not None:
+                self.watch()
         line, _, self._held = self._held.partition(b"\n")
         try:
             request = json.loads(line.decode("utf-8"))
@@ -100,14 +105,14 @@ class Wire:
             raise Refusal("PROTOCOL", "a request does not say what to do")
         return request
 
-    def _fill(self, timeout_s):
+    def _fill(self, timeout_s: float) -> None:
         if select.select([0], [], [], timeout_s)[0]:
             chunk = os.read(0, 65536)
             if not chunk:
                 raise ControllerGone()
             self._held += chunk
 
-    def look(self, deadline):
+    def look(self, deadline: float) -> None:
         """For busy loops: end when the controller has gone or the time is up. Cheap when called often."""
         now = time.monotonic()
         if now < self._next_look:
@@ -117,7 +122,7 @@ class Wire:
         if now > deadline:
             raise Refusal("TIMED_OUT", "the transfer was not over in its time")
 
-    def send(self, answer):
+    def send(self, answer: Dict[str, Any]) -> None:
         """Write one answer whole."""
         data = json.dumps(answer).encode("ascii") + b"\n"
         while data:
@@ -130,7 +135,7 @@ nanoseconds = getattr(time, "perf_counter_ns", None) or (lambda: int(time.perf_c
 # --- what the kernel shows --------------------------------------------------------------------------------------------
 
 
-def read(*path):
+def read(*path: str) -> str:
     """A sysfs file's text; "" when it cannot be read."""
     try:
         with open(os.path.join(*path), encoding="ascii", errors="replace") as stream:
@@ -139,7 +144,7 @@ def read(*path):
         return ""
 
 
-def listed(*path):
+def listed(*path: str) -> List[str]:
     """The names in a sysfs folder, numbers in numeric order; none when it cannot be read."""
     try:
         names = os.listdir(os.path.join(*path))
@@ -148,7 +153,7 @@ def listed(*path):
     return sorted(names, key=lambda name: (not name.isdigit(), int(name) if name.isdigit() else 0, name))
 
 
-def canonical(guid):
+def canonical(guid: Union[int, str]) -> str:
     """A GUID as 0x and 16 digits, from sysfs text or from the network-order integer that verbs gives."""
     if isinstance(guid, int):
         guid = struct.pack("=Q", guid).hex()
@@ -156,12 +161,12 @@ def canonical(guid):
     return "0x" + digits.rjust(16, "0")[-16:]
 
 
-def port_guid(device, port):
+def port_guid(device: str, port: str) -> str:
     """The port GUID: the lower half of GID 0 (never by arithmetic)."""
     return canonical(read(SYSFS, device, "ports", port, "gids", "0").replace(":", "")[-16:])
 
 
-def gids(device, port):
+def gids(device: str, port: str) -> List[List[Any]]:
     """The RoCE v2 addresses of a port as [index, address, family, interface]; the empty ones left out."""
     found = []
     for index in listed(SYSFS, device, "ports", port, "gids"):
@@ -177,7 +182,7 @@ def gids(device, port):
     return found
 
 
-def port_facts(device, port):
+def port_facts(device: str, port: str) -> Dict[str, Any]:
     """What sysfs says of one port."""
     where = (SYSFS, device, "ports", port)
     return {
@@ -198,12 +203,12 @@ def port_facts(device, port):
     }
 
 
-def all_ports():
+def all_ports() -> List[Dict[str, Any]]:
     """Every port of every device, at most 64."""
     return [port_facts(device, port) for device in listed(SYSFS) for port in listed(SYSFS, device, "ports")][:64]
 
 
-def choose_port(wanted):
+def choose_port(wanted: Dict[str, Any]) -> Dict[str, Any]:
     """The facts of the ordered port, or of the first active one when nothing is ordered."""
     ports = all_ports()
     if not ports:
@@ -233,10 +238,13 @@ def choose_port(wanted):
         facts = fitting[0]
         shown = "%s/%d is %s, %s" % (facts["device"], facts["port"], facts["state"], facts["phys_state"])
         raise Refusal("PORT_DOWN", shown, port=facts)
+    kind = read(SYSFS, active[0]["device"], "node_type")
+    if kind and not kind.startswith("1:"):
+        raise Refusal("UNSUPPORTED", "%s is no channel adapter but “%s”" % (active[0]["device"], kind))
     return active[0]
 
 
-def pkey_entry(device, port, value):
+def pkey_entry(device: str, port: int, value: int) -> Tuple[int, int]:
     """(index, 16-bit entry) of a P_Key by its 15-bit value, the full one preferred (kvprobe, 3.4)."""
     found = []
     for index in listed(SYSFS, device, "ports", str(port), "pkeys"):
@@ -248,7 +256,7 @@ def pkey_entry(device, port, value):
     return min(found)[1:]
 
 
-def counters(device, port):
+def counters(device: str, port: int) -> Dict[str, int]:
     """The counters that a run's evidence is made of; the kernel caches some for `lifespan` milliseconds."""
     where = (SYSFS, device, "ports", str(port))
     lifespan = read(*where + ("hw_counters", "lifespan"))
@@ -263,9 +271,9 @@ def counters(device, port):
     return found
 
 
-def pin(facts):
+def pin(facts: Dict[str, Any]) -> str:
     """Stay on the CPUs next to the port, before memory is touched; returns the list, "" when there is none."""
-    cpus = set()
+    cpus: Set[int] = set()
     text = read(SYSFS, facts["device"], "device", "local_cpulist")
     for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")
@@ -287,7 +295,7 @@ def pin(facts):
 class Buffer:
     """The bytes that are moved from or to: the pattern of a seed at the source, poison at the sink."""
 
-    def __init__(self, size):
+    def __init__(self, size: int) -> None:
         self.size = size
         self.memory = mmap.mmap(-1, size)
         if hasattr(self.memory, "madvise") and hasattr(mmap, "MADV_HUGEPAGE"):
@@ -297,14 +305,14 @@ class Buffer:
                 pass
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
 
-    def fill(self, block):
+    def fill(self, block: bytes) -> None:
         """Write `block` again and again; every page is touched."""
         run = block * max(1, (1 << 22) // len(block))
         for start in range(0, self.size, len(run)):
             end = min(self.size, start + len(run))
             self.memory[start:end] = run[: end - start]
 
-    def digest(self, nonce, piece_bytes, order):
+    def digest(self, nonce: bytes, piece_bytes: int, order: Optional[List[int]]) -> str:
         """SHA-256 over the nonce and the pieces in this order, so that no digest can be known beforehand."""
         sha = hashlib.sha256(nonce)
         view = memoryview(self.memory)
@@ -320,13 +328,13 @@ class Buffer:
         return sha.hexdigest()
 
 
-def pattern(seed):
+def pattern(seed: int) -> bytes:
     """The seed's block of pseudo-random bytes."""
     return hashlib.shake_128(b"fabricui probe %d" % seed).digest(PATTERN_BYTES)
 
 
-def shuffled(count, seed, what):
-    """The numbers below `count` in an order that both ends derive from the seed, on any version of Python."""
+def shuffled(count: int, seed: int, what: str) -> List[int]:
+    """The numbers below `count` in an order that the seed gives at both ends, on any version of Python."""
     rng = random.Random("%d %s" % (seed, what))  # noqa: S311  an order, not a secret
     order = list(range(count))
     for last in range(count - 1, 0, -1):
@@ -338,12 +346,12 @@ def shuffled(count, seed, what):
 class Layout:
     """Which piece of the source goes where at the sink, and the order of posting."""
 
-    def __init__(self, work):
+    def __init__(self, work: Dict[str, Any]) -> None:
         count, scatter = work["pieces"], work["mode"] == "scatter"
-        self.posting = shuffled(count, work["seed"], "posting") if scatter else list(range(count))
-        self.slot_of = shuffled(count, work["seed"], "slots") if scatter else list(range(count))
+        self.posting = shuffled(count, work["order"], "posting") if scatter else list(range(count))
+        self.slot_of = shuffled(count, work["order"], "slots") if scatter else list(range(count))
 
-    def sources_by_slot(self):
+    def sources_by_slot(self) -> List[int]:
         """The source's pieces in the order of the sink's slots."""
         order = [0] * len(self.slot_of)
         for piece, slot in enumerate(self.slot_of):
@@ -351,7 +359,7 @@ class Layout:
         return order
 
 
-def checked_work(request):
+def checked_work(request: Dict[str, Any]) -> Dict[str, Any]:
     """The numbers of a request's work, within what this program takes on."""
     work = dict(request.get("work") or {})
     for key in ("piece_bytes", "pieces", "total_bytes", "queue_pairs"):
@@ -359,6 +367,9 @@ def checked_work(request):
             raise Refusal("PROTOCOL", "%s is %r, not 1 to %d" % (key, work.get(key), MOST[key]))
     if work["piece_bytes"] * work["pieces"] > MOST["buffer_bytes"]:
         raise Refusal("PROTOCOL", "the buffer would be larger than %d bytes" % MOST["buffer_bytes"])
+    for key in ("seed", "order"):
+        if not isinstance(work.get(key, 0), int):
+            raise Refusal("PROTOCOL", "%s is no number" % key)
     if work.get("verb") not in ("WRITE", "READ") or work.get("mode") not in ("contiguous", "scatter", "latency"):
         raise Refusal("PROTOCOL", "verb %r or mode %r is not known" % (work.get("verb"), work.get("mode")))
     work["queue_pairs"] = min(work["queue_pairs"], work["pieces"])
@@ -374,7 +385,16 @@ def checked_work(request):
 class Verbs:
     """The host's pyverbs, whichever of its versions it is (v34 to v59 differ in the name of the enums' module)."""
 
-    def __init__(self):
+    device: Any
+    pd: Any
+    mr: Any
+    cq: Any
+    qp: Any
+    wr: Any
+    addr: Any
+    pyverbs_error: Any
+
+    def __init__(self) -> None:
         names = ("device", "pd", "mr", "cq", "qp", "wr", "addr", "pyverbs_error")
         try:
             for name in names:
@@ -394,9 +414,9 @@ class Verbs:
         }  # fmt: skip
 
 
-def code_of(error):
+def code_of(error: Any) -> int:
     """The errno of a pyverbs error, 0 when it is lost."""
-    return abs(getattr(error, "error_code", 0) or 0)
+    return abs(int(getattr(error, "error_code", 0) or 0))
 
 
 class RDMAEnd:
@@ -404,7 +424,7 @@ class RDMAEnd:
 
     kind = "RDMA"
 
-    def __init__(self, request, wire):
+    def __init__(self, request: Dict[str, Any], wire: Wire) -> None:
         self.wire = wire
         self.work = work = checked_work(request)
         self.is_initiator = request.get("role") == "initiator"
@@ -423,15 +443,12 @@ class RDMAEnd:
         if is_ethernet:
             pkey = 0x7FFF  # the one entry that such a port has
         elif pkey is None:
-            raise Refusal("PROTOCOL", "an InfiniBand port needs a P_Key")
+            raise Refusal("UNSUPPORTED", "%s/%d is an InfiniBand port, and no P_Key was ordered" % (device, number))
         self.pkey_index, self.pkey_entry = pkey_entry(device, number, pkey)
         self.limits = request.get("limits") or {}
         self.buffer = Buffer(work["piece_bytes"] * work["pieces"])
-        self.layout = Layout(work) if isinstance(work.get("seed"), int) else None
-        if self.is_source:
-            self.buffer.fill(pattern(work["seed"]))
-        else:
-            self.buffer.fill(bytes([POISON]) * PATTERN_BYTES)
+        self.layout: Any = Layout(work) if "order" in work else None
+        self.buffer.fill(pattern(work["seed"]) if self.is_source else bytes([POISON]) * PATTERN_BYTES)
         self.pd = verbs.pd.PD(self.context)
         self.mr = self._register()
         self._make_queue_pairs()
@@ -445,7 +462,7 @@ class RDMAEnd:
             "queue_depth": self.depth, "chain": self.chain,
         }  # fmt: skip
 
-    def _claim(self, device, number):
+    def _claim(self, device: str, number: int) -> int:
         """Hold the port's folder locked until this process ends: two schedules cannot overlap, and nothing is left."""
         descriptor = os.open(os.path.join(SYSFS, device, "ports", str(number)), os.O_RDONLY)
         try:
@@ -454,7 +471,7 @@ class RDMAEnd:
             raise Refusal("BUSY", "another probe uses %s/%d" % (device, number))
         return descriptor
 
-    def _open(self, device):
+    def _open(self, device: str) -> Any:
         try:
             return self.verbs.device.Context(name=device)
         except self.verbs.Error as error:
@@ -462,7 +479,7 @@ class RDMAEnd:
             why = "verbs cannot open %s (/dev/infiniband/%s): %s" % (device, nodes or "?", error)
             raise Refusal("NO_RDMA", why)
 
-    def _check_against_kernel(self, device):
+    def _check_against_kernel(self, device: str) -> None:
         """Refuse what the kernel does not know: the open file must be the device's own, and both show one GUID."""
         self.uverbs = ""
         for descriptor in listed("/proc/self/fd"):
@@ -482,7 +499,7 @@ class RDMAEnd:
             why = "verbs shows node GUID %s for %s, the kernel %s" % (shown, device, self.port["node_guid"])
             raise Refusal("STUB_DEVICE", why)
 
-    def _register(self):
+    def _register(self) -> Any:
         e = self.verbs.e
         access = e.IBV_ACCESS_LOCAL_WRITE | e.IBV_ACCESS_REMOTE_WRITE | e.IBV_ACCESS_REMOTE_READ
         relaxed = access | getattr(e, "IBV_ACCESS_RELAXED_ORDERING", 0)
@@ -500,18 +517,19 @@ class RDMAEnd:
             raise Refusal("MEMLOCK", said, memlock=soft)
         raise Refusal("HOST_ERROR", said)
 
-    def _make_queue_pairs(self):
+    def _make_queue_pairs(self) -> None:
         verbs, work, e = self.verbs, self.work, self.verbs.e
         count = work["queue_pairs"]
         fitting = 256 if work["piece_bytes"] <= 4096 else 64 if work["piece_bytes"] < 1 << 16 else 16
         chain = work.get("chain") or (fitting if work["piece_bytes"] < 1 << 20 else 1)
-        self.chain = 1 if work["mode"] == "latency" else max(1, min(int(chain), work["pieces"] // count, 1024))
+        # At least four chains a queue pair, so that one can be on its way while another is posted.
+        self.chain = 1 if work["mode"] == "latency" else max(1, min(int(chain), work["pieces"] // count // 4, 1024))
         self.depth = 1 if work["mode"] == "latency" else 8
         most = max(1, self.attributes.max_qp_wr - 1)
         self.chain = min(self.chain, most)
         self.depth = max(1, min(self.depth, most // self.chain))
         wrs = self.chain * self.depth
-        entries = count * (wrs + 1) + 1
+        entries = min(count * (wrs + 1) + 1, self.attributes.max_cqe)
         self.extended = True
         try:
             self.cq = verbs.cq.CQEX(self.context, verbs.cq.CqInitAttrEx(cqe=entries))
@@ -521,7 +539,7 @@ class RDMAEnd:
             self.cq = verbs.cq.CQ(self.context, entries)
         small = work["piece_bytes"] if work["piece_bytes"] <= 220 and work["mode"] == "latency" else 0
         self.inline = bool(small) and work["verb"] == "WRITE" and self.is_initiator
-        self.qps = []
+        self.qps: List[Any] = []
         while len(self.qps) < count:
             cap = verbs.qp.QPCap(max_send_wr=wrs + 1, max_recv_wr=1, max_inline_data=small if self.inline else 0)
             # sq_sig_all is 1 unless told: then every piece would complete.
@@ -539,7 +557,7 @@ class RDMAEnd:
                     raise Refusal("UNSUPPORTED", "the device makes no reliable connections: %s" % error)
                 raise Refusal("HOST_ERROR", "no queue pair could be made: %s" % error)
 
-    def connect(self, request):
+    def connect(self, request: Dict[str, Any]) -> Dict[str, Any]:
         """Bring every queue pair to RTS towards the peer's."""
         verbs, peer = self.verbs, request["peer"]
         mtu = int(request["mtu"])
@@ -566,17 +584,26 @@ class RDMAEnd:
                 qp.to_rtr(attr)
                 qp.to_rts(attr)
             except verbs.Error as error:
-                code = (
-                    "MTU_MISMATCH" if code_of(error) == errno.EINVAL and mtu != self.before.active_mtu else "HOST_ERROR"
-                )
+                is_refused = code_of(error) == errno.EINVAL and mtu != self.before.active_mtu
+                code = "MTU_MISMATCH" if is_refused else "HOST_ERROR"
                 raise Refusal(code, "the queue pair does not connect at MTU %d: %s" % (MTU_BYTES.get(mtu, mtu), error))
         self.peer = peer
         self.counters_before = counters(self.port["device"], self.port["port"])
+        if not self.is_initiator:
+            self.wire.watch = self._require_port
         return {"counters": self.counters_before, "bad_pkey": self.before.bad_pkey_cntr}
+
+    def _require_port(self) -> None:
+        """Refuse to go on when the port went away: the initiator would only see that nothing answers."""
+        state = read(SYSFS, self.port["device"], "ports", str(self.port["port"]), "state")
+        if not state:
+            raise Refusal("NO_DEVICE", "device %s went away during the run" % self.port["device"])
+        if not state.endswith("ACTIVE"):
+            raise Refusal("PORT_DOWN", "the port went to “%s” during the run" % state)
 
     # The initiator
 
-    def _write_request(self, number, piece, wr_id, next_wr, length=None):
+    def _write_request(self, number: int, piece: int, wr_id: int, next_wr: Any, length: Optional[int] = None) -> Any:
         verbs, e, size = self.verbs, self.verbs.e, self.work["piece_bytes"]
         slot = self.layout.slot_of[piece]
         here, there = (piece, slot) if self.work["verb"] == "WRITE" else (slot, piece)
@@ -590,9 +617,11 @@ class RDMAEnd:
         self.kept += [sge, wr]  # next_wr holds no reference: the chain dangles without this list
         return wr
 
-    def _build(self):
+    def _build(self) -> List[List[Tuple[int, Any]]]:
         """The chains of each queue pair, built once: (wr_id, first request) in posting order."""
-        self.kept, chains, wr_id = [], [[] for _ in self.qps], 0
+        self.kept: List[Any] = []
+        chains: List[List[Tuple[int, Any]]] = [[] for _ in self.qps]
+        wr_id = 0
         share = -(-self.work["pieces"] // len(self.qps))
         for number in range(len(self.qps)):
             mine = self.layout.posting[number * share : (number + 1) * share]
@@ -604,7 +633,7 @@ class RDMAEnd:
                 wr_id += 1
         return chains
 
-    def _completion(self):
+    def _completion(self) -> Optional[Tuple[int, int, int]]:
         """(wr_id, status, vendor error) of the next completion, None while there is none."""
         if self.extended:
             if self.cq.start_poll(self.poll_attributes):
@@ -615,7 +644,7 @@ class RDMAEnd:
         count, completions = self.cq.poll(1)
         return (completions[0].wr_id, completions[0].status, completions[0].vendor_err) if count else None
 
-    def attempt(self, request):
+    def attempt(self, request: Dict[str, Any]) -> Dict[str, Any]:
         """One request of at most 8 bytes on the first queue pair: its status and how long it took."""
         deadline = time.monotonic() + float(request["timeout_s"])
         self.kept = []
@@ -630,14 +659,13 @@ class RDMAEnd:
                         "took_ns": nanoseconds() - begun}  # fmt: skip
             self.wire.look(deadline)
 
-    def go(self, request):
+    def go(self, request: Dict[str, Any]) -> Dict[str, Any]:
         """Move everything and time it. A first tiny request tells a dead way from one that takes small packets only."""
         deadline = time.monotonic() + float(request["timeout_s"])
         first = self.attempt(request)
         if first["status"]:
-            raise Refusal(
-                "TRANSFER_FAILED", "the first 8 bytes ended with %s" % first["status_name"], is_first=True, **first
-            )
+            reason = "the first 8 bytes ended with %s" % first["status_name"]
+            raise Refusal("TRANSFER_FAILED", reason, is_first=True, **first)
         begun = nanoseconds()
         chains = self._build()
         built = nanoseconds() - begun
@@ -656,7 +684,9 @@ class RDMAEnd:
         result.update(statistics_of(samples))
         return result
 
-    def _run(self, chains, passes, deadline):
+    def _run(
+        self, chains: List[List[Tuple[int, Any]]], passes: int, deadline: float
+    ) -> Tuple[float, int, Sequence[int]]:
         """Post every chain `passes` times; (seconds, nanoseconds inside post, nanoseconds of each chain)."""
         quota = [len(mine) * passes for mine in chains]
         posted, outstanding = [0] * len(chains), [0] * len(chains)
@@ -695,7 +725,7 @@ class RDMAEnd:
                 look(deadline)
         return (nanoseconds() - begun) / 1e9, posting, samples
 
-    def _failed(self, status, vendor_err, after_s, completed):
+    def _failed(self, status: int, vendor_err: int, after_s: float, completed: int) -> None:
         name = STATUS.get(status, str(status))
         reason = "a completion came with %s (vendor error 0x%x) after %.3f s" % (name, vendor_err, after_s)
         facts = {"status": status, "status_name": name, "vendor_err": vendor_err, "completed": completed}
@@ -703,7 +733,7 @@ class RDMAEnd:
 
     # Both ends
 
-    def count(self):
+    def count(self) -> Dict[str, Any]:
         """The counters after the run, and whether the P_Key still stands at its index."""
         device, number = self.port["device"], self.port["port"]
         entry = pkey_entry(device, number, self.pkey_entry)
@@ -713,12 +743,12 @@ class RDMAEnd:
             "qp_states": [int(qp.query(self.verbs.e.IBV_QP_STATE)[0].qp_state) for qp in self.qps],
         }  # fmt: skip
 
-    def verify(self, request):
+    def verify(self, request: Dict[str, Any]) -> Dict[str, Any]:
         """The digest of what the sink holds, or, at the source, of what it must hold."""
         return verified(self, request)
 
 
-def verified(end, request):
+def verified(end: Any, request: Dict[str, Any]) -> Dict[str, Any]:
     """See RDMAEnd.verify; the nonce comes only now, so nothing could be prepared."""
     nonce = bytes.fromhex(request["nonce"])
     order = end.layout.sources_by_slot() if end.is_source and end.layout and end.work["mode"] == "scatter" else None
@@ -729,7 +759,7 @@ def verified(end, request):
     }  # fmt: skip
 
 
-def bucket_of(value):
+def bucket_of(value: int) -> int:
     """8 buckets per power of two (the same as probes.histogram)."""
     if value < 8:
         return value
@@ -737,15 +767,15 @@ def bucket_of(value):
     return (exponent - 2) * 8 + ((value >> (exponent - 3)) & 7)
 
 
-def statistics_of(samples):
+def statistics_of(samples: Sequence[int]) -> Dict[str, Any]:
     """Nearest-rank percentiles and the histogram of nanoseconds."""
     ordered = sorted(samples)
     if not ordered:
         return {"samples": 0}
-    found = {"samples": len(ordered), "min_ns": ordered[0], "max_ns": ordered[-1]}
+    found: Dict[str, Any] = {"samples": len(ordered), "min_ns": ordered[0], "max_ns": ordered[-1]}
     for name, share in (("p50_ns", 0.5), ("p90_ns", 0.9), ("p99_ns", 0.99), ("p999_ns", 0.999)):
         found[name] = ordered[max(0, math.ceil(share * len(ordered)) - 1)]
-    counts = {}
+    counts: Dict[int, int] = {}
     for value in ordered:
         bucket = bucket_of(value)
         counts[bucket] = counts.get(bucket, 0) + 1
@@ -762,7 +792,7 @@ class TCPEnd:
     kind = "TCP"
     TOKEN_BYTES = 16
 
-    def __init__(self, request, wire):
+    def __init__(self, request: Dict[str, Any], wire: Wire) -> None:
         self.wire = wire
         self.work = checked_work(request)
         self.is_initiator = self.is_source = request.get("role") == "initiator"
@@ -785,7 +815,7 @@ class TCPEnd:
             self.listener.listen(8)
             self.setup["tcp_port"] = self.listener.getsockname()[1]
 
-    def _address(self):
+    def _address(self) -> str:
         probe = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         try:
             name = struct.pack("256s", self.interface.encode("ascii", "replace")[:15])
@@ -795,15 +825,15 @@ class TCPEnd:
         finally:
             probe.close()
 
-    def _speed(self):
+    def _speed(self) -> Optional[int]:
         text = read(NET_SYSFS, self.interface, "speed")
         return int(text) if text.isdigit() else None
 
-    def _counters(self):
+    def _counters(self) -> Dict[str, int]:
         where = (NET_SYSFS, self.interface, "statistics")
         return {name: int(read(*where + (name,)) or "0") for name in ("tx_bytes", "rx_bytes")}
 
-    def connect(self, request):
+    def connect(self, request: Dict[str, Any]) -> Dict[str, Any]:
         """Open the connections; the target does so in `go`, while the initiator comes."""
         before = self._counters()
         self.streams = []
@@ -817,7 +847,7 @@ class TCPEnd:
             raise Refusal("UNREACHABLE", "no TCP connection from %s to %s: %s" % (self.address, peer[0], error))
         return {"counters": before}
 
-    def go(self, request):
+    def go(self, request: Dict[str, Any]) -> Dict[str, Any]:
         """Send the buffer again and again, or take it in; both until each connection has carried its share."""
         deadline = time.monotonic() + float(request["timeout_s"])
         if not self.is_initiator:
@@ -844,12 +874,11 @@ class TCPEnd:
                 seconds = (nanoseconds() - begun) / 1e9
             else:
                 stream.sendall(b"!")
-        view = parts = todo = None
         moved = self.buffer.size * self.work["passes"]
         pieces = self.work["pieces"] * self.work["passes"]
         return {"bytes": moved, "carried": moved, "pieces": pieces, "seconds": seconds, "streams": len(self.streams)}
 
-    def _accept(self, deadline):
+    def _accept(self, deadline: float) -> None:
         self.listener.setblocking(False)
         while len(self.streams) < self.work["queue_pairs"]:
             self.wire.look(deadline)
@@ -866,7 +895,7 @@ class TCPEnd:
             else:
                 stream.close()
 
-    def _move(self, stream, todo):
+    def _move(self, stream: socket.socket, todo: Dict[socket.socket, List[Any]]) -> None:
         left, part, at = todo[stream]
         try:
             count = stream.send(part[at:]) if self.is_initiator else stream.recv_into(part[at:])
@@ -880,11 +909,11 @@ class TCPEnd:
         if left <= count:
             del todo[stream]
 
-    def count(self):
+    def count(self) -> Dict[str, Any]:
         """The interface's own byte counters after the run."""
         return {"counters": self._counters()}
 
-    def verify(self, request):
+    def verify(self, request: Dict[str, Any]) -> Dict[str, Any]:
         """See RDMAEnd.verify."""
         return verified(self, request)
 
@@ -892,7 +921,7 @@ class TCPEnd:
 # --- the conversation -------------------------------------------------------------------------------------------------
 
 
-def hello():
+def hello() -> Dict[str, Any]:
     """What this host is and has; nothing is opened."""
     soft = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
     return {
@@ -902,7 +931,7 @@ def hello():
     }  # fmt: skip
 
 
-def converse(wire):
+def converse(wire: Wire) -> None:
     """Answer requests until `bye`."""
     end = None
     patience_s = 30.0
@@ -928,7 +957,7 @@ def converse(wire):
         wire.send(answer)
 
 
-def main(arguments):
+def main(arguments: List[str]) -> int:
     """Run until `bye`, the end of stdin, a refusal, or the seconds given as the only argument."""
     bound_s = float(arguments[0]) if arguments else 120.0
     # Not even a call that never returns outlives this: the default action of SIGALRM ends the process.

@@ -5,6 +5,7 @@ baseline. Whatever happens, both conversations are ended here, and each program 
 """
 
 import contextlib
+import hashlib
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,7 +15,7 @@ from typing import Any
 from probes import evidence
 from probes.advice import advice_for
 from probes.crossing import CannotCross, Crossing, cross
-from probes.terms import Kind, Order, Outcome, RunResult
+from probes.terms import Kind, Order, Outcome, RunResult, Verb
 from remote.errors import (
     AccessRefused,
     CallTimedOut,
@@ -136,14 +137,19 @@ class Session:
 
     def _set_up(self) -> None:
         order, token = self._order, secrets.token_hex(16)
+        is_read = order.profile.verb is Verb.READ and order.kind is Kind.RDMA
+        order_seed = int.from_bytes(hashlib.sha256(f"order {order.seed}".encode()).digest()[:7])
         requests: dict[str, dict[str, Any]] = {}
         for end, role in ((SENDER, "initiator"), (TARGET, "passive")):
             profile = asdict(order.profile)
             work = {k: profile[k] for k in ("piece_bytes", "pieces", "total_bytes", "queue_pairs", "chain")}
             work |= {"verb": order.profile.verb.value, "mode": order.profile.mode.value}
-            # A sink must not know the pattern; only the initiator and the source of a READ do.
-            if end == SENDER or order.profile.verb.value == "READ":
+            # Who only takes bytes in must not know them; the initiator needs the order of the pieces all the same.
+            is_source = (end == TARGET) == is_read
+            if is_source:
                 work["seed"] = order.seed
+            if is_source or end == SENDER:
+                work["order"] = order_seed
             choice = asdict(order.sender if end == SENDER else order.target)
             requests[end] = {
                 "do": "setup", "kind": order.kind.value, "role": role, "work": work, "choice": choice,
@@ -207,7 +213,7 @@ class Session:
         nonce = secrets.token_hex(16)
         request = {"do": "verify", "nonce": nonce}
         answers = self._ask(dict.fromkeys((SENDER, TARGET), request), _VERIFY_S)
-        is_read = self._order.profile.verb.value == "READ" and self._order.kind is Kind.RDMA
+        is_read = self._order.profile.verb is Verb.READ and self._order.kind is Kind.RDMA
         source, sink = (TARGET, SENDER) if is_read else (SENDER, TARGET)
         return {
             "algorithm": "SHA-256 over a nonce and the buffer",

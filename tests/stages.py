@@ -38,16 +38,18 @@ CONTRACTS = Stage("contracts of the house", ((str(PYTHON).replace("python", "lin
 TYPES = Stage("types", ((PYTHON, "-m", "mypy", "."),), 180)
 UNIT = Stage(
     "unit, property, rows on SQLite",
-    ((*PYTEST, "tests", "-n", "2", "-m", "not contract and not browser and not pg"),),
+    ((*PYTEST, "tests", "-n", "2", "-m", "not contract and not browser and not pg and not rdma"),),
     270,
     junit=True,
 )
 CONTRACT = Stage("contract: two real OpenSM", ((*PYTEST, "tests", "-m", "contract and not browser"),), 420, junit=True)
 ONCE = Stage("demo --once from the users' lock", ((PYTHON, "-m", "tests.once_from_lock"),), 120)
 BROWSER = Stage("browser: pages, axe, one move", ((*PYTEST, "tests", "-m", "browser"),), 330, junit=True)
+RDMA = Stage("RDMA guests", ((*PYTEST, "tests", "-m", "rdma"),), 180, junit=True)
 POSTGRESQL = Stage("rows on PostgreSQL", ((*PYTEST, "tests", "-m", "pg"),), 120, postgresql=True, junit=True)
 
 BLOCKS: tuple[tuple[tuple[Stage, ...], ...], ...] = (
     ((LINT, CONTRACTS, TYPES), (UNIT,)),
     ((CONTRACT, ONCE), (POSTGRESQL, BROWSER)),
+    ((RDMA,),),  # alone: both processors emulate
 )

@@ -1,7 +1,6 @@
 """Guests: two emulated servers with Soft-RoCE as Python sees them. Bring them up, reach them, take them down."""
 
 import contextlib
-import hashlib
 import json
 import os
 import secrets
@@ -18,7 +17,7 @@ from typing import Any, Self
 
 from lab.errors import LabError
 from lab.guests.machine import DEVICE, PROBE_ACCOUNT, GuestRecord, new_record
-from lab.layout import program, python_environment, repository, wait_until
+from lab.layout import program, python_environment, wait_until
 from lab.managers import make_key
 from lab.processes import ProcessID, kill_all, marked
 from remote.probe_host import ProbeHost
@@ -71,7 +70,7 @@ def write_state(state: GuestsState) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Guest:
-    """One guest as the product would register it. The wrapper and the program are the repository's own."""
+    """One guest as the product would register it, with the digests that `install-probe` printed there."""
 
     name: str
     address: str
@@ -81,6 +80,8 @@ class Guest:
     device: str
     node_guid: str
     data_address: str
+    wrapper_digest: str
+    program_digest: str
     directory: Path
 
     @property
@@ -92,16 +93,6 @@ class Guest:
     def probe_key(self) -> Path:
         """The private key of the probe account, whose only command is the wrapper."""
         return self.directory / "keys" / "probe_key"
-
-    @property
-    def wrapper_digest(self) -> str:
-        """The SHA-256 that `install-probe` printed for the wrapper."""
-        return _digest("remote/host/fabricui-probe")
-
-    @property
-    def program_digest(self) -> str:
-        """The SHA-256 that `install-probe` printed for the on-host program."""
-        return _digest("probes/on_host.py")
 
     def probe_host(self) -> ProbeHost:
         """The guest as a probe session takes it; the caller closes it."""
@@ -141,10 +132,6 @@ class Guest:
         """What the registration agent prints when it runs in the guest; this machine is 10.0.2.2 from there."""
         words = " ".join(f"'{word}'" for word in arguments)
         return self.admin(f"exec /usr/bin/python3 /opt/payload/agent.py {words}\n", timeout_s=timeout_s)
-
-
-def _digest(path: str) -> str:
-    return hashlib.sha256((repository() / path).read_bytes()).hexdigest()
 
 
 class Guests:
@@ -220,6 +207,8 @@ class Guests:
                 device=DEVICE,
                 node_guid=record.node_guid,
                 data_address=record.data_address,
+                wrapper_digest=record.wrapper_digest,
+                program_digest=record.program_digest,
                 directory=self.directory,
             )
             for record in self._state.guests

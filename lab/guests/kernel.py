@@ -43,29 +43,57 @@ def cache_directory() -> Path:
 
 def kernel() -> Kernel:
     """The newest kernel package that apt knows, from the cache or fetched (70 MB). Raises LabError."""
-    name, version, digest = _package()
-    place = cache_directory() / digest
+    found = _package()
+    if found is None and _refresh():
+        found = _package()
+    if found is None:
+        raise LabError(f"apt knows no kernel behind {META}. Run apt-get update; the guests need Debian on x86-64.")
+    place = cache_directory() / found.digest
     if not (place / "complete").exists():
-        _unpack(name, version, digest, place)
+        try:
+            _unpack(found, place)
+        except LabError:
+            # The archive may have moved on since the lists were read.
+            found = _package() if _refresh() else None
+            if found is None:
+                raise
+            place = cache_directory() / found.digest
+            _unpack(found, place)
     order = (place / "order").read_text(encoding="ascii").split()
     return Kernel(
-        package=f"{name} {version}",
-        digest=digest,
+        package=f"{found.name} {found.version}",
+        digest=found.digest,
         image=place / "vmlinuz",
         modules=tuple(place / f"{module}.ko" for module in order),
     )
 
 
-def _package() -> tuple[str, str, str]:
-    """(name, version, SHA-256) of the kernel package behind the meta package."""
+@dataclass(frozen=True, slots=True)
+class Package:
+    """A kernel package as apt announces it; `digest` is its SHA-256."""
+
+    name: str
+    version: str
+    digest: str
+
+
+def _package() -> Package | None:
+    """The kernel package behind the meta package."""
     depends = _apt("apt-cache", "depends", META)
-    names = re.findall(r"^\s+Depends: (linux-image-[0-9][^\s]*)", depends, re.MULTILINE)
-    for name in names:
+    for name in re.findall(r"^\s+Depends: (linux-image-[0-9][^\s]*)", depends, re.MULTILINE):
         shown = _apt("apt-cache", "show", "--no-all-versions", name)
         fields = dict(re.findall(r"^(Package|Version|SHA256): (.+)$", shown, re.MULTILINE))
         if set(fields) == {"Package", "Version", "SHA256"}:
-            return name, fields["Version"], fields["SHA256"]
-    raise LabError(f"apt knows no kernel behind {META}. Run apt-get update; the guests need Debian on x86-64.")
+            return Package(name, fields["Version"], fields["SHA256"])
+    return None
+
+
+def _refresh() -> bool:
+    """Read the package lists anew, where this account may; False when nothing was done."""
+    if os.geteuid() != 0:
+        return False
+    command = [program("apt-get"), "update"]
+    return subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, check=False).returncode == 0
 
 
 def _apt(*command: str) -> str:
@@ -78,11 +106,11 @@ def _apt(*command: str) -> str:
     return done.stdout if done.returncode == 0 else ""
 
 
-def _unpack(name: str, version: str, digest: str, place: Path) -> None:
+def _unpack(package: Package, place: Path) -> None:
     """Fetch the package and put kernel and modules into `place`, complete or not at all."""
     place.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".fetching-", dir=place.parent) as folder:
-        archive = _fetch(name, version, digest, Path(folder))
+        archive = _fetch(package, Path(folder))
         made = Path(folder) / "kernel"
         made.mkdir()
         _take_out(archive, made)
@@ -97,10 +125,10 @@ def _unpack(name: str, version: str, digest: str, place: Path) -> None:
                 raise
 
 
-def _fetch(name: str, version: str, digest: str, folder: Path) -> Path:
+def _fetch(package: Package, folder: Path) -> Path:
     try:
         done = subprocess.run(
-            ["apt-get", "download", f"{name}={version}"],
+            ["apt-get", "download", f"{package.name}={package.version}"],
             cwd=folder,
             capture_output=True,
             text=True,
@@ -109,15 +137,13 @@ def _fetch(name: str, version: str, digest: str, folder: Path) -> Path:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise LabError(f"{name} was not fetched within {_FETCH_S} s.") from None
+        raise LabError(f"{package.name} was not fetched within {_FETCH_S} s.") from None
     archives = sorted(folder.glob("*.deb"))
     if done.returncode != 0 or not archives:
-        raise LabError(
-            f"apt-get download {name} failed: {done.stderr.strip()[-300:]} Run apt-get update and try again."
-        )
+        raise LabError(f"apt-get download {package.name} failed: {done.stderr.strip()[-300:]}")
     with archives[0].open("rb") as stream:
         found = hashlib.file_digest(stream, "sha256").hexdigest()
-    if found != digest:
+    if found != package.digest:
         raise LabError(f"{archives[0].name} is not the package that apt announced (SHA-256 {found[:16]}…).")
     return archives[0]
 

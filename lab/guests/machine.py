@@ -4,8 +4,9 @@ Emulated (TCG), so that it runs the same with and without KVM, and needs no righ
 cards: user networking with one forwarded loopback port for SSH, and a stream socket to the other guest for the data.
 """
 
+import hashlib
 import secrets
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from lab.errors import LabError
@@ -29,7 +30,10 @@ _PAYLOAD = {
 
 @dataclass(frozen=True, slots=True)
 class GuestRecord:
-    """What the state file says about one guest; `host_key` is the public one, `ssh_port` 0 until it is started."""
+    """What the state file says about one guest; `host_key` is the public one, `ssh_port` 0 until it is started.
+
+    The digests are those of the files that were packed: the repository may move on while the guest runs.
+    """
 
     name: str
     number: int
@@ -39,10 +43,8 @@ class GuestRecord:
     management_mac: str
     data_mac: str
     data_address: str
-
-    def to_json(self) -> dict[str, object]:
-        """The record as JSON values."""
-        return asdict(self)
+    wrapper_digest: str
+    program_digest: str
 
     @property
     def node_guid(self) -> str:
@@ -64,7 +66,13 @@ def new_record(number: int, *, name: str, network: str, host_key: str) -> GuestR
         management_mac=f"52:54:{lab}:{number:02x}:01",
         data_mac=f"52:54:{lab}:{number:02x}:02",
         data_address=f"192.168.77.{number}",
+        wrapper_digest=_digest("fabricui-probe"),
+        program_digest=_digest("on_host.py"),
     )
+
+
+def _digest(name: str) -> str:
+    return hashlib.sha256((repository() / _PAYLOAD[name]).read_bytes()).hexdigest()
 
 
 def pack(record: GuestRecord, kernel: Kernel, directory: Path) -> Path:

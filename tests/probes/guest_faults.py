@@ -1,0 +1,112 @@
+"""What the tests do to the RDMA guests, and how it is mended. All through the lab's own key, as root in the guest."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lab.guests.guests import Guest
+from lab.layout import wait_until
+
+# The program itself, not the `timeout` around it: the newest whose command line begins with Python.
+_PID = "pid=$(pgrep -n -f '^[^ ]*python3 .*on_host.py') || exit 3\n"
+
+
+@contextmanager
+def python(guest: Guest, body: str) -> Iterator[None]:
+    """Let the wrapper run another Python: a shell script with `body`, the program's words being "$@" without -I."""
+    guest.admin(
+        "mkdir -p /opt/other\n"
+        f"cat >/opt/other/python3 <<'E'\n#!/bin/sh\n[ \"$1\" != -I ] || shift\n{body}\nE\n"
+        "chmod 755 /opt/other/python3\nsed -i 's|^PYTHON=.*|PYTHON=/opt/other/python3|' /opt/fabricui-probe/probe.env\n"
+    )
+    try:
+        yield
+    finally:
+        guest.admin("sed -i 's|^PYTHON=.*|PYTHON=/usr/bin/python3|' /opt/fabricui-probe/probe.env")
+
+
+def put(guest: Guest, path: str, text: str) -> None:
+    """Write a file in the guest."""
+    guest.admin(f"mkdir -p $(dirname {path})\ncat >{path} <<'END OF FILE'\n{text}\nEND OF FILE\n")
+
+
+def alter_memory(guest: Guest, address: int) -> None:
+    """Change one byte of the running program's buffer, behind its back."""
+    guest.admin(f"{_PID}printf Z | dd of=/proc/$pid/mem bs=1 seek={address} conv=notrunc status=none\n")
+
+
+def kill_program(guest: Guest) -> None:
+    """Kill the program as the kernel does when memory runs out."""
+    guest.admin(f"{_PID}kill -9 $pid\n")
+
+
+def cut_ssh(guest: Guest) -> None:
+    """End the probe account's SSH sessions without a word."""
+    guest.admin("pkill -9 -f '^sshd: fabricui-probe'\n")
+
+
+@contextmanager
+def without_device(guest: Guest) -> Iterator[None]:
+    """Take the Soft-RoCE device away."""
+    card = guest.admin(f"cat /sys/class/infiniband/{guest.device}/parent").strip()
+    guest.admin(f"rdma link delete {guest.device}")
+    try:
+        yield
+    finally:
+        guest.admin(f"rdma link add {guest.device} type rxe netdev {card}")
+
+
+@contextmanager
+def card(guest: Guest, broken: str, mended: str) -> Iterator[None]:
+    """Set the data card with `ip link set`, and back."""
+    name = guest.admin(f"cat /sys/class/infiniband/{guest.device}/parent").strip()
+    guest.admin(f"ip link set {name} {broken}")
+    try:
+        yield
+    finally:
+        guest.admin(f"ip link set {name} {mended}")
+        wait_until(
+            lambda: "ACTIVE" in guest.admin(f"cat /sys/class/infiniband/{guest.device}/ports/1/state"),
+            timeout_s=60,
+            what="the port to be active again",
+        )
+
+
+@contextmanager
+def memory_limit(guest: Guest, kib: int) -> Iterator[None]:
+    """Let sessions pin at most this much."""
+    guest.admin(f"prlimit --pid $(cat /run/sshd.pid) --memlock={kib * 1024}:{kib * 1024}")
+    try:
+        yield
+    finally:
+        guest.admin("prlimit --pid $(cat /run/sshd.pid) --memlock=unlimited:unlimited")
+
+
+@contextmanager
+def clock(guest: Guest, text: str) -> Iterator[None]:
+    """Set the guest's wall clock to something else."""
+    before = guest.admin("date +%s").strip()
+    guest.admin(f"date -s '{text}'")
+    try:
+        yield
+    finally:
+        guest.admin(f"date -s @{before}")
+
+
+def wait_until_packets_flow(guest: Guest) -> None:
+    """Return once packets have come in since the call; raise LabError when none do."""
+    counter = f"/sys/class/infiniband/{guest.device}/ports/1/hw_counters/rcvd_pkts"
+    guest.admin(
+        f"begun=$(cat {counter}); end=$(($(date +%s) + 60))\n"
+        f"while [ $(cat {counter}) -lt $((begun + 50)) ]; do [ $(date +%s) -lt $end ] || exit 4; sleep 0.1; done\n",
+        timeout_s=90,
+    )
+
+
+def wait_until_nothing_runs(guest: Guest, *, timeout_s: float = 30.0) -> None:
+    """Return once no probe program runs in the guest; raise LabError when one stays."""
+    wait_until(
+        lambda: not guest.admin("pgrep -f on_host.py", check=False).strip(),
+        timeout_s=timeout_s,
+        what=f"the probe programs in {guest.name} to end",
+        pause_s=0.3,
+    )
