@@ -34,7 +34,7 @@ ATTEMPTS = {
     "control before not made": (NOT_MADE, {}, OK, Counters(1, 1), "INCONCLUSIVE", False, "made before"),
     "control after failed": (OK, {}, FAILED, Counters(1, 1), "INCONCLUSIVE", False, "after the attempt failed"),
     "control after not made": (OK, {}, NOT_MADE, Counters(1, 1), "INCONCLUSIVE", False, "made after"),
-    "no completion": (OK, {"status": None, "took_s": None}, OK, Counters(), "INCONCLUSIVE", False, "no end"),
+    "no completion": (OK, {"status": None}, OK, Counters(), "INCONCLUSIVE", False, "no end"),
     "time not measured": (OK, {"took_s": None}, OK, Counters(), "INCONCLUSIVE", False, "no end"),
     "flushed": (OK, {"status": 5}, OK, Counters(1), "INCONCLUSIVE", False, "status 5"),
     "remote access error": (OK, {"status": 10}, OK, Counters(1), "INCONCLUSIVE", False, "status 10"),
