@@ -9,6 +9,7 @@ import pytest
 from lab.guests.guests import Guests
 from probes.session import Session
 from probes.terms import Order, Profile, RunResult
+from remote.probe_host import ProbeHost
 from tests.probes.site import probed
 
 # A guest's processor is emulated and may stand still for a second: 8 tries of 1.1 s (kvprobe, 4.2).
@@ -27,10 +28,18 @@ def guests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guests]:
         yield running
 
 
+@pytest.fixture(scope="session")
+def hosts(guests: Guests) -> Iterator[list[ProbeHost]]:
+    """Both guests as a session takes them; they keep their connections, as the worker's do."""
+    made = [guest.probe_host() for guest in guests.guests]
+    yield made
+    for host in made:
+        host.close()
+
+
 @pytest.fixture
-def probe(guests: Guests) -> Iterator[Callable[..., RunResult]]:
+def probe(hosts: list[ProbeHost]) -> Callable[..., RunResult]:
     """Run a profile between the guests; keywords go into the order, `before` is called before each step."""
-    hosts = [guest.probe_host() for guest in guests.guests]
 
     def probe(profile: Profile, *, before: Any = None, seed: int = 20261201, **changes: Any) -> RunResult:
         order = Order(profile, seed, **{**PATIENT, **changes})
@@ -39,6 +48,4 @@ def probe(guests: Guests) -> Iterator[Callable[..., RunResult]]:
             session._before = partial(before, session)
         return session.run()
 
-    yield probe
-    for host in hosts:
-        host.close()
+    return probe

@@ -90,7 +90,8 @@ class Scripted:
 
     def poll(self, timeout_s: float) -> dict[str, Any] | None:
         idle = self._answers.get("idle")
-        if isinstance(idle, RemoteError) and self.asked and self.asked[-1]["do"] == "connect":
+        # It answered `connect`, and goes while the other end transfers.
+        if isinstance(idle, RemoteError) and self.asked and self.asked[-1]["do"] == "connect" and not self._waiting:
             raise idle
         if not self._waiting or self._waiting[0][0] > time.monotonic() or self._waiting[0][1] is None:
             time.sleep(timeout_s)

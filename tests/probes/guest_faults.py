@@ -4,7 +4,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from lab.guests.guests import Guest
+from lab.guests.machine import DATA_MTU
 from lab.layout import wait_until
+
+CARD = "eth1"  # the second card, as QEMU lists them
 
 # The program itself, not the `timeout` around it: the newest whose command line begins with Python.
 _PID = "pid=$(pgrep -n -f '^[^ ]*python3 .*on_host.py') || exit 3\n"
@@ -47,23 +50,28 @@ def cut_ssh(guest: Guest) -> None:
 @contextmanager
 def without_device(guest: Guest) -> Iterator[None]:
     """Take the Soft-RoCE device away."""
-    card = guest.admin(f"cat /sys/class/infiniband/{guest.device}/parent").strip()
     guest.admin(f"rdma link delete {guest.device}")
     try:
         yield
     finally:
-        guest.admin(f"rdma link add {guest.device} type rxe netdev {card}")
+        guest.admin(f"rdma link add {guest.device} type rxe netdev {CARD}")
 
 
 @contextmanager
-def card(guest: Guest, broken: str, mended: str) -> Iterator[None]:
+def card(guest: Guest, broken: str) -> Iterator[None]:
     """Set the data card with `ip link set`, and back."""
-    name = guest.admin(f"cat /sys/class/infiniband/{guest.device}/parent").strip()
-    guest.admin(f"ip link set {name} {broken}")
+    with mended_card(guest):
+        guest.admin(f"ip link set {CARD} {broken}")
+        yield
+
+
+@contextmanager
+def mended_card(guest: Guest) -> Iterator[None]:
+    """Afterwards the data card is as it was, and the port active."""
     try:
         yield
     finally:
-        guest.admin(f"ip link set {name} {mended}")
+        guest.admin(f"ip link set {CARD} mtu {DATA_MTU} up\nip addr replace {guest.data_address}/24 dev {CARD}")
         wait_until(
             lambda: "ACTIVE" in guest.admin(f"cat /sys/class/infiniband/{guest.device}/ports/1/state"),
             timeout_s=60,

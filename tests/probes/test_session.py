@@ -199,6 +199,15 @@ def test_an_answer_nobody_asked_for_ends_the_run():
     assert result.outcome is Outcome.PROTOCOL
 
 
+def test_a_second_answer_to_one_question_ends_the_run():
+    target = Scripted("srv-2", script(2))
+    hello = target._answers["hello"]
+    target._answers["hello"] = lambda request: target._waiting.append((0.0, hello)) or hello
+    sender = Scripted("srv-1", script(1), delay_s=0.2)
+    result = run_pair(sender=sender, target=target, order=ORDER, deadline_s=5)
+    assert (result.outcome, result.at) == (Outcome.PROTOCOL, "target")
+
+
 def test_memory_that_differs_is_corrupt():
     result, _ = run(target=script(2, verify={"did": "verify", "digest": "cd" * 32, "is_untouched": True}))
     assert result.outcome is Outcome.CORRUPT
