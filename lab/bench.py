@@ -38,9 +38,14 @@ def _reached(figure: float, target: str) -> bool:
 
 def main(argv: list[str]) -> int:
     """Run one benchmark and print it; return 0 only if its targets hold."""
-    from lab import bench_probe, bench_readback, bench_rollout
+    from lab import bench_probe, bench_readback, bench_rollout, bench_schedule
 
-    benches = {"rollout": bench_rollout.BENCH, "readback": bench_readback.BENCH, "probe": bench_probe.BENCH}
+    benches = {
+        "rollout": bench_rollout.BENCH,
+        "readback": bench_readback.BENCH,
+        "probe": bench_probe.BENCH,
+        "schedule": bench_schedule.BENCH,
+    }
     parser = argparse.ArgumentParser(prog="./run bench", description=__doc__)
     parser.add_argument("name", choices=sorted(benches))
     parser.add_argument("--json", action="store_true", help="print one JSON object")

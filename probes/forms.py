@@ -40,6 +40,7 @@ class SettingsForm(forms.Form):
         required=False, label="Interface of the TCP baseline", help_text="Empty: none. It is a series of its own."
     )
     service_level = forms.IntegerField(label="Service level (SL)")
+    is_patient = forms.BooleanField(required=False, label="Its servers are emulated or very slow: wait longer for them")
     line_bad_pct = forms.FloatField(label="Bad below this share of the line, %", help_text="Profile link only.")
     peers_warn_pct = forms.FloatField(label="Warn below this share of the best peer, %")
     peers_latency_factor = forms.FloatField(label="Warn above this many times the quickest peer")
@@ -80,6 +81,7 @@ class SettingsForm(forms.Form):
                 ttft_budget_ms=given["ttft_budget_ms"],
                 tcp_interface=given["tcp_interface"].strip(),
                 service_level=given["service_level"],
+                is_patient=given["is_patient"],
             )
         except InvalidSettings as error:
             field = "mib_per_run" if error.field == "bytes_per_run" else error.field

@@ -95,6 +95,7 @@ class ProbeScope(models.Model):
     ttft_budget_ms = models.PositiveIntegerField(default=500)
     tcp_interface = models.CharField(max_length=32, blank=True)  # empty: no TCP baseline
     service_level = models.PositiveSmallIntegerField(default=0)
+    is_patient = models.BooleanField(default=False)  # its hosts are emulated, or very slow: wait longer for them
     next_at = models.DateTimeField(null=True)  # the tick looks at it again then
     position = models.PositiveBigIntegerField(default=0)  # of the rounds (probes.pairing)
     rail = models.PositiveSmallIntegerField(default=0)  # whose turn it is

@@ -12,6 +12,10 @@ from probes.terms import Kind, Order, PortChoice
 DEFAULT_PKEY: Final = 0x7FFF  # what an InfiniBand port of a probe set uses
 TCP_BYTES: Final = 64 << 20  # the named interface may be the management one
 TRANSFER_TIMEOUT_S: Final = 30.0
+# An emulated processor may stand still for a second: 8 tries of 1.1 s (kvprobe 4.2).
+PATIENT_TRANSFER_TIMEOUT_S: Final = 60.0
+PATIENT_ACK_TIMEOUT: Final = 18
+USUAL_ACK_TIMEOUT: Final = 14
 
 
 def order_of(run: ProbeRun, *, roll: Roll | None = None) -> Order:
@@ -38,7 +42,8 @@ def order_of(run: ProbeRun, *, roll: Roll | None = None) -> Order:
         sl=run.scope.service_level,
         sender=_end(sender.choice, run, kind),
         target=_end(target.choice, run, kind),
-        transfer_timeout_s=TRANSFER_TIMEOUT_S,
+        ack_timeout=PATIENT_ACK_TIMEOUT if run.scope.is_patient else USUAL_ACK_TIMEOUT,
+        transfer_timeout_s=PATIENT_TRANSFER_TIMEOUT_S if run.scope.is_patient else TRANSFER_TIMEOUT_S,
     )
 
 

@@ -17,6 +17,7 @@ from probes.terms import Kind, Order, Outcome, RunResult
 log = logging.getLogger(__name__)
 
 RUN_TAKES_AT_MOST_S: Final = 90.0  # connect, set up, transfer, verify, clean up
+PATIENT_RUN_TAKES_AT_MOST_S: Final = 200.0  # the same between emulated hosts
 GRACE: Final = timedelta(seconds=60)  # after which a run whose worker is silent counts as lost
 
 type Measure = Callable[[ProbeHost, ProbeHost, Order, float], RunResult]
@@ -37,7 +38,8 @@ def run(*, run_id: int, measure: Measure, clock: Callable[[], datetime] = timezo
     except ProbeRefused as refusal:
         return results.drop(row, reason=str(refusal), now=clock())
     try:
-        result = measure(row.sender, row.target, order, RUN_TAKES_AT_MOST_S)
+        patience_s = PATIENT_RUN_TAKES_AT_MOST_S if row.scope.is_patient else RUN_TAKES_AT_MOST_S
+        result = measure(row.sender, row.target, order, patience_s)
     except Exception as error:
         result = RunResult(
             outcome=Outcome.HOST_ERROR,
@@ -55,7 +57,7 @@ def run(*, run_id: int, measure: Measure, clock: Callable[[], datetime] = timezo
 def _begin(run_id: int, now: datetime) -> ProbeRun | None:
     """Take the run, unless another worker has it or it is over."""
     takeable = ProbeRun.objects.filter(pk=run_id, state=ProbeRun.State.CLAIMED)
-    until = now + timedelta(seconds=RUN_TAKES_AT_MOST_S) + GRACE
+    until = now + timedelta(seconds=PATIENT_RUN_TAKES_AT_MOST_S) + GRACE
     if not takeable.update(state=ProbeRun.State.RUNNING, started_at=now, claimed_until=until):
         return None
     return ProbeRun.objects.whole().get(pk=run_id)

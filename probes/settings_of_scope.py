@@ -45,6 +45,7 @@ class ScopeSettings:
     ttft_budget_ms: int = 500
     tcp_interface: str = ""
     service_level: int = 0
+    is_patient: bool = False
 
     def __post_init__(self) -> None:
         try:

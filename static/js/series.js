@@ -19,6 +19,18 @@ function scaled(nanoseconds) {
   return nanoseconds === null ? null : nanoseconds / 1000;
 }
 
+/* 24 hours and ISO dates, as on every other page; the day stands where it changes. */
+function times(_, ticks, __, ___, step) {
+  let day = "";
+  return ticks.map((tick) => {
+    const text = new Date(tick * 1000).toISOString();
+    const isNew = text.slice(0, 10) !== day;
+    day = text.slice(0, 10);
+    if (step >= 86400) return day;
+    return isNew ? `${text.slice(11, 16)}\n${day}` : text.slice(11, 16);
+  });
+}
+
 function draw(holder, data) {
   const style = getComputedStyle(holder);
   const probe = document.createElement("span");
@@ -30,7 +42,7 @@ function draw(holder, data) {
   const columns = holder.dataset.column.split(",");
   const unit = holder.dataset.unit;
   const names = { gbps: "rate", p50: "p50", p99: "p99" };
-  const series = [{ label: "UTC" }];
+  const series = [{ label: "UTC", value: (_, at) => (at ? new Date(at * 1000).toISOString().slice(0, 19).replace("T", " ") : "–") }];
   const values = [data.at];
   const show = (plot, value) => (value === null || value === undefined ? "–" : `${value.toPrecision(4)} ${unit}`);
   columns.forEach((column, index) => {
@@ -57,7 +69,7 @@ function draw(holder, data) {
       height,
       series,
       bands,
-      axes: [{ ...axis }, { ...axis, size: 64, values: (_, ticks) => ticks.map((tick) => `${tick} ${unit}`) }],
+      axes: [{ ...axis, values: times }, { ...axis, size: 56 }],
       tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
       scales: { y: { range: (_, low, high) => (low === null ? [0, 1] : [Math.min(0, low), high * 1.08 || 1]) } },
     },

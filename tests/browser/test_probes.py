@@ -109,7 +109,11 @@ def addresses(hall) -> dict[str, str]:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_on_the_pages_of_probes(hall, page, live_server, scheme):
     page.emulate_media(color_scheme=scheme)
-    for name, address in addresses(hall).items():
+    pages = addresses(hall)
+    # axe looks at each of 4,000 cells on its own; a part of the table has all kinds of them
+    pages["heat map"] += "?hosts=srv-10"
+    pages["nothing measured"] += "&hosts=srv-10"
+    for name, address in pages.items():
         page.goto(live_server.url + address)
         found = violations(page)
         assert not found, f"{name} in {scheme}:\n" + "\n".join(found[:10])

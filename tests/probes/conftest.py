@@ -1,4 +1,4 @@
-"""Fixtures of the room probes: a site with rows, the two RDMA guests brought up once, and a session between them."""
+"""Fixtures: a provider with probe hosts as rows; the two RDMA guests, brought up once, and a session between them."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -10,14 +10,15 @@ from lab.guests.guests import Guests
 from probes.session import Session
 from probes.terms import Order, Profile, RunResult
 from remote.probe_host import ProbeHost
-from tests.probes.site import probed
+from tests.probes.site import Probed, probed
 
 # A guest's processor is emulated and may stand still for a second: 8 tries of 1.1 s (kvprobe, 4.2).
 PATIENT = {"ack_timeout": 18, "transfer_timeout_s": 60.0}
 
 
 @pytest.fixture
-def site(db):
+def site(db: None) -> Probed:
+    """Four servers of one partition as rows; no host is reached."""
     return probed()
 
 

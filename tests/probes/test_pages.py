@@ -188,7 +188,8 @@ def test_settings_are_changed_or_say_what_is_wrong(site, client_of):
 
 @pytest.mark.parametrize(
     ("field", "value", "said"),
-    [("windows", "always", "is no window"), ("budget", "0", "is not within"), ("mib_per_run", "9999999", "is not within"),
+    [("windows", "always", "is no window"), ("budget", "0", "is not within"),
+     ("mib_per_run", "9999999", "is not within"),
      ("history_bad_pct", "1", "cannot be smaller"), ("tcp_interface", "a b", "no name of a network"),
      ("line_bad_pct", "-4", "from 0 to 1000"), ("interval_s", "x", "whole number")],
 )  # fmt: skip

@@ -253,6 +253,10 @@ def test_the_order_names_the_ports_the_key_and_a_new_seed(site):
     assert order.sender.port_guid.startswith("0x0002c904")
     assert order.sender.node_guid != order.target.node_guid
     assert order_of(row).seed != order.seed
+    assert (order.ack_timeout, order.transfer_timeout_s) == (14, 30.0)
+    ProbeScope.objects.update(is_patient=True)
+    order = order_of(ProbeRun.objects.whole().first())
+    assert (order.ack_timeout, order.transfer_timeout_s) == (18, 60.0)
 
 
 def test_run_now_queues_both_ways_and_is_recorded(site, nudges, django_capture_on_commit_callbacks):
