@@ -158,6 +158,8 @@ def _missing(before: Control, attempt: Attempt, after: Control, expected: Window
             return f"No positive control was made {when} the attempt: nothing shows that the two ports work."
         if control is Control.FAILED:
             return f"The positive control {when} the attempt failed: the two ports cannot be relied on now."
+    if not attempt.is_target_alive:
+        return "The target’s program did not answer after the attempt: a dead target looks the same."
     if attempt.status is None or attempt.took_s is None:
         return "The write came to no end: neither success nor failure was reported."
     if attempt.status != RETRY_EXCEEDED:
@@ -167,8 +169,6 @@ def _missing(before: Control, attempt: Attempt, after: Control, expected: Window
             f"The write ended after {attempt.took_s:.3f} s; a dropped one takes {expected.least_s:.3f} to "
             f"{expected.most_s:.3f} s."
         )
-    if not attempt.is_target_alive:
-        return "The target’s program did not answer after the attempt: a dead target looks the same."
     if not attempt.is_target_ready:
         return "The target’s queue pair did not stand in RTS after the attempt: it might have dropped anything."
     if attempt.is_canary_intact is None:

@@ -1,0 +1,82 @@
+"""Isolation attempts between two real kernels. Soft-RoCE has one P_Key, so nothing is isolated there: that is the use.
+
+With the guard of the link layer off the attempt really completes, and must be called a LEAK; with the target killed it
+ends as a dropped one would, and must not be called ISOLATED.
+"""
+
+import pytest
+
+from probes.attempt import Check, End, check
+from probes.terms import PortChoice
+from probes.verdict import NOT_ON_ETHERNET
+from tests.probes import guest_faults as faults
+
+pytestmark = pytest.mark.rdma
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left(guests):
+    yield
+    for guest in guests.guests:
+        faults.wait_until_nothing_runs(guest)
+
+
+def both(hosts, *, sender=0, **changes):
+    ends = [End(host, PortChoice(), None) for host in hosts]
+    one, other = ends[sender], ends[1 - sender]
+    # A guest's processor is emulated and may stand still for a second.
+    return Check(one, other, [(one, other)], **{"ack_timeout": 18, "deadline_s": 200.0} | changes)
+
+
+def test_the_guard_says_not_applicable_before_anything_is_written(hosts):
+    found = check(both(hosts))
+    assert (found.judged.verdict, found.judged.sentence) == ("INCONCLUSIVE", NOT_ON_ETHERNET)
+    assert found.evidence["controls_before"][0]["sender"]["link_layer"] == "Ethernet"
+
+
+@pytest.mark.parametrize("sender", [0, 1], ids=["there", "back"])
+def test_with_the_guard_off_the_attempt_really_completes_and_is_a_leak(hosts, sender):
+    found = check(both(hosts, sender=sender, is_ethernet_allowed=True))
+    assert found.judged.verdict == "LEAK", found.judged.sentence
+    attempt = found.evidence["attempt"]
+    assert (attempt["outcome"], attempt["status"], attempt["canary_intact"]) == ("OK", 0, False)
+    assert attempt["target_in_rts"] is True
+    ends = attempt["ends"]
+    assert ends["sender"]["node_guid"] != ends["target"]["node_guid"]
+    assert [control["status"] for control in found.evidence["controls_before"]] == [0]
+    assert [control["status"] for control in found.evidence["controls_after"]] == [0]
+
+
+def test_with_the_target_killed_it_is_inconclusive(hosts, guests):
+    def before(step):
+        if step == "attempt":
+            faults.kill_program(guests.guests[1])
+
+    found = check(both(hosts, is_ethernet_allowed=True), before={"attempt": before})
+    assert found.judged.verdict == "INCONCLUSIVE", found.judged.sentence
+    assert "a dead target looks the same" in found.judged.sentence
+    assert found.evidence["attempt"]["target_alive"] is False
+    assert [control["status"] for control in found.evidence["controls_after"]] == [0]
+
+
+def test_a_target_that_stands_still_gives_status_12_in_the_expected_time_and_stays_inconclusive(hosts, guests):
+    """The data card goes down behind the target's back: packets vanish as in another partition."""
+    guest = guests.guests[1]
+    name = guest.admin(f"cat /sys/class/infiniband/{guest.device}/parent").strip()
+
+    def before(step):
+        if step == "attempt":
+            guest.admin(f"tc qdisc add dev {name} clsact; tc filter add dev {name} ingress matchall action drop")
+
+    try:
+        found = check(both(hosts, is_ethernet_allowed=True), before={"attempt": before})
+    finally:
+        guest.admin(f"tc qdisc del dev {name} clsact")
+    attempt = found.evidence["attempt"]
+    assert attempt["status"] == 12
+    assert attempt["canary_intact"] is True
+    least, most = found.evidence["expected_s"]
+    assert least <= attempt["took_s"] <= most
+    # The way is still cut when the control comes again: nothing is proven.
+    assert found.judged.verdict == "INCONCLUSIVE"
+    assert "positive control after" in found.judged.sentence
