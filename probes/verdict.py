@@ -122,12 +122,19 @@ def judge_attempt(
 
 
 def judge_path(
-    *, asked: Path, before: Sequence[Path], after: Sequence[Path], is_asker_full: bool | None, pkey: str = ""
+    *,
+    asked: Path,
+    before: Sequence[Path],
+    after: Sequence[Path],
+    is_asker_full: bool | None,
+    is_sm_known: bool = True,
+    pkey: str = "",
 ) -> Judged:
     """The verdict on a query for a path between two ports that share no P_Key.
 
-    `before` and `after` are what the same asker was answered for paths that exist, about both ports. `pkey` is that of
-    the path, if one was found. Never confirmed: all of it is the view of one SM.
+    `before` and `after` are what the same asker was answered for paths that exist, about both ports. `is_sm_known` says
+    that the SA was a registered manager host's; `pkey` is that of the path, if one was found. Never confirmed: all of
+    it is the view of one SM.
     """
     if asked is Path.FOUND:
         through = f" in P_Key {pkey}" if pkey else ""
@@ -136,6 +143,8 @@ def judge_path(
         what = "is not known to be" if is_asker_full is None else "is not"
         sentence = f"The asking manager host {what} a full member of Default: the SA hides paths from it that exist."
         return Judged(Isolation.INCONCLUSIVE, False, sentence)
+    if not is_sm_known:
+        return Judged(Isolation.INCONCLUSIVE, False, "The SA that answered is not a registered manager host’s.")
     for answers, when in ((before, "before"), (after, "after")):
         if not answers or any(answer is not Path.FOUND for answer in answers):
             what = "was made" if not answers else "succeeded"

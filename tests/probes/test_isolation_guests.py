@@ -59,24 +59,35 @@ def test_with_the_target_killed_it_is_inconclusive(hosts, guests):
     assert [control["status"] for control in found.evidence["controls_after"]] == [0]
 
 
-def test_a_target_that_stands_still_gives_status_12_in_the_expected_time_and_stays_inconclusive(hosts, guests):
-    """The data card goes down behind the target's back: packets vanish as in another partition."""
-    guest = guests.guests[1]
-    name = guest.admin(f"cat /sys/class/infiniband/{guest.device}/parent").strip()
+@pytest.mark.parametrize("is_mended", [True, False], ids=["mended", "still cut"])
+def test_a_write_that_vanishes_gives_status_12_in_its_time_and_is_isolated_only_if_the_control_succeeds_again(
+    hosts, guests, is_mended
+):
+    """The sender is told another Ethernet address of the target: packets vanish on the way as between two P_Keys."""
+    sender, target = guests.guests
+    name = sender.admin(f"cat /sys/class/infiniband/{sender.device}/parent").strip()
+    address = target.admin(f"ip -4 -o addr show dev $(cat /sys/class/infiniband/{target.device}/parent)").split()[3]
+    address = address.partition("/")[0]
+
+    def mend():
+        sender.admin(f"ip neigh del {address} dev {name} 2>/dev/null || true")
 
     def before(step):
         if step == "attempt":
-            guest.admin(f"tc qdisc add dev {name} clsact; tc filter add dev {name} ingress matchall action drop")
+            sender.admin(f"ip neigh replace {address} lladdr 02:00:00:00:00:99 nud permanent dev {name}")
+        elif step == "counters" and is_mended:
+            mend()
 
     try:
         found = check(both(hosts, is_ethernet_allowed=True), before={"attempt": before})
     finally:
-        guest.admin(f"tc qdisc del dev {name} clsact")
+        mend()
     attempt = found.evidence["attempt"]
-    assert attempt["status"] == 12
-    assert attempt["canary_intact"] is True
+    assert (attempt["status"], attempt["canary_intact"], attempt["target_in_rts"]) == (12, True, True), attempt
     least, most = found.evidence["expected_s"]
     assert least <= attempt["took_s"] <= most
-    # The way is still cut when the control comes again: nothing is proven.
-    assert found.judged.verdict == "INCONCLUSIVE"
-    assert "positive control after" in found.judged.sentence
+    if is_mended:
+        assert (found.judged.verdict, found.judged.is_confirmed) == ("ISOLATED", False), found.judged.sentence
+    else:
+        assert found.judged.verdict == "INCONCLUSIVE"
+        assert "positive control after" in found.judged.sentence

@@ -100,6 +100,13 @@ def test_a_path(name):
     assert words in judged.sentence
 
 
+def test_the_sa_of_a_foreign_sm_isolates_nobody_but_leaks_all_the_same():
+    known = {"before": [F, F], "after": [F, F], "is_asker_full": True, "is_sm_known": False}
+    refused = judge_path(asked=R, **known)
+    assert (refused.verdict, "not a registered" in refused.sentence) == ("INCONCLUSIVE", True)
+    assert judge_path(asked=F, **known).verdict == "LEAK"
+
+
 def test_the_window_is_the_one_of_the_table():
     # kvprobe 4.2: 14 with one retry 0.13–0.54 s (longer where firmware waits), 18 with one 2.1–8.6, 20 with 7 34–137.
     fourteen = window(ack_timeout=14, retry_count=1)
