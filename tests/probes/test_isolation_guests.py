@@ -4,12 +4,20 @@ With the guard of the link layer off the attempt really completes, and must be c
 ends as a dropped one would, and must not be called ISOLATED.
 """
 
+from contextlib import nullcontext
+
 import pytest
 
+from audit.values import SYSTEM
+from inventory.models import Server, Subnet
+from probes import attempts, operations
 from probes.attempt import Check, End, check
+from probes.models import Incident, IsolationCheck
+from probes.settings_of_scope import ScopeSettings
 from probes.terms import PortChoice
 from probes.verdict import NOT_ON_ETHERNET
 from tests.probes import guest_faults as faults
+from tests.probes.site import HOST_KEY
 
 pytestmark = pytest.mark.rdma
 
@@ -91,3 +99,34 @@ def test_a_write_that_vanishes_gives_status_12_in_its_time_and_is_isolated_only_
     else:
         assert found.judged.verdict == "INCONCLUSIVE"
         assert "positive control after" in found.judged.sentence
+
+
+@pytest.mark.django_db
+def test_the_row_of_such_a_leak_alarms_and_a_guarded_one_does_not(hosts, settings):
+    subnet = Subnet.objects.create(name="lab")
+    scope = operations.create_probe_set(
+        subnet=subnet, name="guests", actor=SYSTEM, settings=ScopeSettings(is_patient=True)
+    )
+    rows = []
+    for number in (1, 2):
+        server = Server.objects.create(subnet=subnet, hostname=f"guest-{number}")
+        row = operations.add_probe_host(
+            server=server, address="127.0.0.1", ssh_user="fabricui-probe", host_key=HOST_KEY, program_digest="1" * 64,
+            wrapper_digest="2" * 64, actor=SYSTEM,
+        )  # fmt: skip
+        operations.add_to_probe_set(scope=scope, host=row, actor=SYSTEM)
+        rows.append(row)
+    ways = dict(zip([row.pk for row in rows], hosts, strict=True))
+
+    def run():
+        made = operations.attempt_now(sender=rows[0], target=rows[1], actor=SYSTEM)
+        attempts.run(check_id=made.pk, connect=lambda host: nullcontext(ways[host.pk]))
+        return IsolationCheck.objects.get(pk=made.pk)
+
+    guarded = run()
+    assert (guarded.state, guarded.verdict, guarded.sentence) == ("DONE", "INCONCLUSIVE", NOT_ON_ETHERNET)
+    assert not Incident.objects.exists()
+    settings.PROBE_ISOLATION_ON_ETHERNET = True
+    leak = run()
+    assert (leak.state, leak.verdict) == ("DONE", "LEAK"), leak.sentence
+    assert Incident.objects.get(acknowledged_at=None).leak == leak
