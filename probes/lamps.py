@@ -61,3 +61,10 @@ def incident(*, is_acknowledged: bool, has_recovered: bool) -> Lamp:
     if is_acknowledged:
         return Lamp("idle", "circle-check", "acknowledged")
     return Lamp("warn", "alert-triangle", "good again") if has_recovered else Lamp("bad", "alert-octagon", "bad")
+
+
+def leak(*, is_acknowledged: bool, has_recovered: bool) -> Lamp:
+    """How the incident of a leak is drawn."""
+    if is_acknowledged:
+        return Lamp("idle", "circle-check", "acknowledged")
+    return Lamp("warn", "shield-check", "isolated again") if has_recovered else Lamp("bad", "alert-octagon", "critical")

@@ -45,9 +45,7 @@ def incidents(request: HttpRequest) -> HttpResponse:
     shown_leaks = [
         (
             item,
-            lamps.incident(
-                is_acknowledged=item.acknowledged_at is not None, has_recovered=item.recovered_at is not None
-            ),
+            lamps.leak(is_acknowledged=item.acknowledged_at is not None, has_recovered=item.recovered_at is not None),
         )
         for item in (leaks if show_all else leaks.filter(acknowledged_at=None))[:PAGE]
     ]

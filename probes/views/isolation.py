@@ -38,7 +38,7 @@ _PROVES_NOT: Final = {
         "revision. It says nothing about IPoIB, TCP or the management network.",
         "Without a risen counter (not “confirmed”) something else than the P_Key may have dropped the write just then, "
         "between two controls that succeeded.",
-        "Somebody with root on both servers could forge every answer. Two tenants seldom share one.",
+        "Somebody with root on both servers could forge every answer.",
     ),
 }  # fmt: skip
 
