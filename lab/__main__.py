@@ -12,8 +12,9 @@ from typing import Any
 
 from lab import break_verbs, launched
 from lab.errors import LabError
+from lab.guests import guests
 from lab.guests.guests import Guests, state_file
-from lab.layout import DEFAULT_DIRECTORY
+from lab.layout import DEFAULT_DIRECTORY, Layout
 from lab.site import Site
 
 
@@ -125,6 +126,7 @@ def _down(arguments: argparse.Namespace) -> int:
     if not (arguments.dir / "lab.json").exists():
         print(f"There is no lab in {arguments.dir.absolute()}; nothing to do.")
         return 0
+    guests.down(Layout(arguments.dir).guests)
     Site(arguments.dir).down(keep_files=arguments.keep_files)
     print("The lab is down; nothing of it is left." if not arguments.keep_files else "The lab is down.")
     return 0
@@ -173,7 +175,7 @@ def _facts(site: Site) -> dict[str, Any]:
 def _guests(site: Site) -> list[dict[str, Any]]:
     if not state_file(site.layout.guests).exists():
         return []
-    guests = Guests(site.layout.guests)
+    pair = Guests(site.layout.guests)
     return [
         {
             "name": guest.name,
@@ -181,9 +183,9 @@ def _guests(site: Site) -> list[dict[str, Any]]:
             "device": guest.device,
             "node_guid": guest.node_guid,
             "data_address": guest.data_address,
-            "is_running": guests.is_running,
+            "is_running": pair.is_running,
         }
-        for guest in guests.guests
+        for guest in pair.guests
     ]
 
 

@@ -78,22 +78,28 @@ class SSHShell:
     def open_channel(self, verb: str, arguments: Sequence[str] = (), *, timeout_s: float) -> paramiko.Channel:
         """Start one verb and return its channel, for a conversation; the caller closes it.
 
-        Raises what `call` raises. Nothing is tried twice.
+        Raises what `call` raises. A kept connection that is found dead is replaced once: nothing had begun on it.
         """
         command = command_line(verb, arguments)
         deadline = time.monotonic() + timeout_s
-        transport, _ = self._connection(deadline)
-        try:
-            channel = transport.open_session(timeout=max(0.1, deadline - time.monotonic()))
-            channel.settimeout(max(0.1, deadline - time.monotonic()))
-            channel.exec_command(command)
-        except TimeoutError as error:
-            self._drop(transport)
-            raise CallTimedOut(f"{verb} did not begin at {self._where} within {timeout_s:g} s.") from error
-        except (paramiko.SSHException, EOFError, OSError) as error:
-            self._drop(transport)
-            raise Unreachable(f"The connection to {self._where} was lost before {verb} began: {error}.") from error
-        return channel
+        for _ in range(2):
+            transport, is_fresh = self._connection(deadline)
+            try:
+                channel = transport.open_session(timeout=max(0.1, min(CONNECT_S, deadline - time.monotonic())))
+                channel.settimeout(max(0.1, deadline - time.monotonic()))
+                channel.exec_command(command)
+            except TimeoutError as error:
+                self._drop(transport)
+                raise CallTimedOut(f"{verb} did not begin at {self._where} within {timeout_s:g} s.") from error
+            except (paramiko.SSHException, EOFError, OSError) as error:
+                self._drop(transport)
+                if is_fresh:
+                    raise Unreachable(
+                        f"The connection to {self._where} was lost before {verb} began: {error}."
+                    ) from error
+            else:
+                return channel
+        raise Unreachable(f"The connection to {self._where} was lost before {verb} began.")
 
     def close(self) -> None:
         """End the connection, if there is one."""

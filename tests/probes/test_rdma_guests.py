@@ -183,6 +183,13 @@ def test_a_host_that_talks_too_much_is_cut_off(probe, guests):
         refused(probe(SMALL), Outcome.OVERFLOW)
 
 
+def test_the_agent_finds_the_guests_device(guests):
+    first = guests.guests[0]
+    report = first.run_agent("--dry-run", "--machine-id", "0" * 32)
+    assert first.name in report
+    assert first.node_guid in report
+
+
 def test_a_tcp_baseline_over_a_named_interface_is_another_kind(probe):
     choice = PortChoice(interface=faults.CARD)
     result = probe(WRITE, kind=Kind.TCP, sender=choice, target=choice)

@@ -106,6 +106,15 @@ def test_closing_the_conversation_ends_the_program(host):
     wait_until(lambda: not Path(f"/proc/{pid}").exists(), within_s=20)
 
 
+def test_a_kept_connection_that_died_is_replaced(host, running_sshd):
+    host.open(seconds=30, timeout_s=30).close()
+    running_sshd.drop_sessions()
+    stream = host.open(seconds=30, timeout_s=30)
+    stream.send({"do": "hello"})
+    assert answer(stream)["did"] == "hello"
+    stream.close()
+
+
 def test_nothing_within_the_time_is_none(talking):
     stream = talking("import time\ntime.sleep(20)\n")
     begun = time.monotonic()
