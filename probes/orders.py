@@ -6,7 +6,7 @@ from typing import Final
 from probes.errors import ProbeRefused
 from probes.members import Roll, may_be_probed, roll_of
 from probes.models import ProbeRun, ProbeScope
-from probes.profiles import profile
+from probes.profiles import LEAST_LATENCY_SAMPLES, profile
 from probes.terms import Kind, Order, PortChoice
 
 DEFAULT_PKEY: Final = 0x7FFF  # what an InfiniBand port of a probe set uses
@@ -15,6 +15,7 @@ TRANSFER_TIMEOUT_S: Final = 30.0
 # An emulated processor may stand still for a second: 8 tries of 1.1 s (kvprobe 4.2).
 PATIENT_TRANSFER_TIMEOUT_S: Final = 60.0
 PATIENT_ACK_TIMEOUT: Final = 18
+PATIENT_LATENCY_SAMPLES: Final = 1_000  # enough for p99; ten times as many take an emulated host minutes
 USUAL_ACK_TIMEOUT: Final = 14
 
 
@@ -33,9 +34,10 @@ def order_of(run: ProbeRun, *, roll: Roll | None = None) -> Order:
     if sender.is_limited and target.is_limited:
         raise ProbeRefused(f"Both ports hold the P_Key of {run.scope} as limited members, which cannot talk.")
     kind = Kind(run.kind)
+    samples = PATIENT_LATENCY_SAMPLES if run.scope.is_patient else LEAST_LATENCY_SAMPLES
     most = run.scope.bytes_per_run if kind is Kind.RDMA else min(TCP_BYTES, run.scope.bytes_per_run)
     return Order(
-        profile=profile(run.profile, most_bytes=most),
+        profile=profile(run.profile, most_bytes=most, samples=samples),
         seed=secrets.randbits(63),
         kind=kind,
         pkey=_pkey(run.scope, is_ethernet=sender.is_ethernet and target.is_ethernet),

@@ -54,18 +54,20 @@ def words_for(name: str) -> str:
     )
 
 
-def profile(name: str, *, most_bytes: int = DEFAULT_BYTES, queue_pairs: int = 0) -> Profile:
+def profile(
+    name: str, *, most_bytes: int = DEFAULT_BYTES, queue_pairs: int = 0, samples: int = LEAST_LATENCY_SAMPLES
+) -> Profile:
     """The sizes of the profile `name`; a run moves at most about `most_bytes`, and at least one piece.
 
     `queue_pairs` 0 chooses: 2 for pieces up to 64 KiB, whose message rate one queue pair limits (kvprobe 3.5), else 1.
-    Raises UnknownProfile.
+    `samples` are those of a latency profile. Raises UnknownProfile.
     """
     if most_bytes < 1:
         raise ValueError(f"A run of {most_bytes} bytes moves nothing.")
     if name in _FIXED:
         verb, piece, mode, _ = _FIXED[name]
         if mode is Mode.LATENCY:
-            return Profile(name, verb, piece, 1, mode, piece * LEAST_LATENCY_SAMPLES)
+            return Profile(name, verb, piece, 1, mode, piece * samples)
         wanted = max(1, most_bytes // piece)
     else:
         model_name, tokens = _model_of(name)
