@@ -185,6 +185,14 @@ class TestAsking:
         assert "DROPPED" in set(IsolationCheck.objects.filter(rollout=site.rollout).values_list("state", flat=True))
 
 
+def test_only_the_account_that_reaches_manager_hosts_asks_the_sa():
+    from fabricui.celery import app
+
+    assert app.conf.task_routes["probes.tasks.ask_for_paths"] == {"queue": "observe"}
+    assert app.conf.task_routes["probes.tasks.attempt"] == {"queue": "probe"}
+    assert "probes.tasks.check_isolation" in {entry["task"] for entry in app.conf.beat_schedule.values()}
+
+
 def hold(site):
     Rollout.objects.filter(pk=site.rollout.pk).update(state=Rollout.State.PLACING)
     Fence.objects.update(rollout=site.rollout)
