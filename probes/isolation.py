@@ -11,6 +11,7 @@ from typing import Final
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from audit import nudge
@@ -22,6 +23,7 @@ from partitions.mirror import batches
 from probes.members import may_be_probed
 from probes.models import IsolationCheck, ProbeHost
 from probes.strangers import Pair, Tenancy, pairs_after, sampled
+from probes.verdict import Isolation
 from subnet.guid import GUID
 
 FOLLOWED: Final = frozenset({Action.ROLLOUT_PROVEN, Action.ROLLOUT_DEGRADED, Action.ROLLOUT_RESTORED})
@@ -101,6 +103,22 @@ def tick(*, now: datetime) -> None:
     going = IsolationCheck.objects.filter(state=State.RUNNING, plane=Plane.DATA).count()
     for check in free.filter(plane=Plane.DATA).order_by("asked_at", "pk")[: max(0, ATTEMPTS_AT_ONCE - going)]:
         nudge.task("probes.tasks.attempt", {"check_id": check.pk})
+
+
+def forget(*, now: datetime, runs_kept_days: int, days_kept_days: int) -> int:
+    """Remove what is old: what the schedule found isolated after the one time, all after the other; return how many.
+
+    A check that opened an incident stays with it.
+    """
+    old = IsolationCheck.objects.filter(incidents=None).exclude(state__in=(State.QUEUED, State.RUNNING))
+    dull = Q(cause=Cause.SCHEDULE, verdict__in=(Isolation.ISOLATED, ""))
+    dull &= Q(asked_at__lt=now - timedelta(days=runs_kept_days))
+    ids = list(
+        old.filter(dull | Q(asked_at__lt=now - timedelta(days=days_kept_days))).values_list("pk", flat=True)[:5000]
+    )
+    for start in range(0, len(ids), 500):
+        IsolationCheck.objects.filter(pk__in=ids[start : start + 500]).delete()
+    return len(ids)
 
 
 def tenancy_now(subnet: Subnet) -> tuple[Tenancy, int] | None:

@@ -42,8 +42,6 @@ def attempt(*, check_id: int) -> None:
 @shared_task
 def roll_up(**_: object) -> None:
     """Turn old runs into days."""
-    rollup.roll_up(
-        now=timezone.now(),
-        runs_kept_days=settings.PROBE_RUNS_KEPT_DAYS,
-        days_kept_days=settings.PROBE_DAYS_KEPT_DAYS,
-    )
+    kept = {"runs_kept_days": settings.PROBE_RUNS_KEPT_DAYS, "days_kept_days": settings.PROBE_DAYS_KEPT_DAYS}
+    rollup.roll_up(now=timezone.now(), **kept)
+    isolation.forget(now=timezone.now(), **kept)

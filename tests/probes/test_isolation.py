@@ -343,3 +343,17 @@ class TestAlarm:
         row = IsolationCheck.objects.first()
         assert store(row, judged=LEAK, evidence={}, now=timezone.now()) is False
         assert not Incident.objects.exists()
+
+
+def test_old_checks_are_removed_but_for_what_opened_an_incident(site):
+    now = timezone.now()
+    rows = list(IsolationCheck.objects.order_by("pk")[:5])
+    IsolationCheck.objects.exclude(pk__in=[row.pk for row in rows]).delete()
+    ages = ((31, "SCHEDULE", FINE), (29, "SCHEDULE", FINE), (31, "ROLLOUT", FINE), (731, "ROLLOUT", FINE))
+    for row, (days, cause, judged) in zip(rows, [*ages, (800, "SCHEDULE", LEAK)], strict=True):
+        IsolationCheck.objects.filter(pk=row.pk).update(
+            state="RUNNING", cause=cause, asked_at=now - timedelta(days=days), rollout=None
+        )
+        store(row, judged=judged, evidence={}, now=now)
+    assert isolation.forget(now=now, runs_kept_days=30, days_kept_days=730) == 2
+    assert set(IsolationCheck.objects.all()) == {rows[1], rows[2], rows[4]}
