@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 PROBE_SET = "RDMA guests"
 LABEL = "Soft-RoCE, software: shows the path, not the speed"
 INTERVAL_S = 30
+PROFILES = ("link", "kv-scatter-16k", "lat")  # they fill every part of a pair's page
 _MIB = 1 << 20
 
 
@@ -75,7 +76,7 @@ def _bring_up(house: House, place: Path, is_over: threading.Event) -> None:
         connection.close()
 
 
-def furnish(house: House, pair: Guests, *, interval_s: int = INTERVAL_S) -> "ProbeScope":
+def furnish(house: House, pair: Guests, *, profiles: tuple[str, ...] = PROFILES) -> "ProbeScope":
     """Let both guests register themselves, and make a probe set of them that is probed from now on.
 
     Raises LabError when an agent failed.
@@ -86,10 +87,10 @@ def furnish(house: House, pair: Guests, *, interval_s: int = INTERVAL_S) -> "Pro
 
     _register(house, pair)
     lab = lab_actor()
-    # Few bytes and much patience: each processor is emulated. The three profiles fill every part of a pair's page.
+    # Few bytes and much patience: each processor is emulated.
     settings = ScopeSettings(
-        is_enabled=True, is_patient=True, bytes_per_run=8 * _MIB, interval_s=interval_s, budget=2,
-        profiles=("link", "kv-scatter-16k", "lat"),
+        is_enabled=True, is_patient=True, bytes_per_run=8 * _MIB, interval_s=INTERVAL_S, budget=2,
+        profiles=profiles,
     )  # fmt: skip
     scope = probes.create_probe_set(subnet=house.subnet, name=PROBE_SET, note=f"{LABEL}.", settings=settings, actor=lab)
     for guest in pair.guests:
