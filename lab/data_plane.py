@@ -24,6 +24,7 @@ from lab.rows import lab_actor
 
 if TYPE_CHECKING:
     from probes.models import ProbeScope
+    from probes.settings_of_scope import ScopeSettings
 
 PROBE_SET = "RDMA guests"
 LABEL = "Soft-RoCE, software: shows the path, not the speed"
@@ -76,30 +77,38 @@ def _bring_up(house: House, place: Path, is_over: threading.Event) -> None:
         connection.close()
 
 
-def furnish(house: House, pair: Guests, *, profiles: tuple[str, ...] = PROFILES) -> "ProbeScope":
-    """Let both guests register themselves, and make a probe set of them that is probed from now on.
-
-    Raises LabError when an agent failed.
-    """
-    from inventory.models import Server
-    from probes import operations as probes
+def scope_settings() -> "ScopeSettings":
+    """How the guests are probed: few bytes and much patience, because each processor is emulated."""
     from probes.settings_of_scope import ScopeSettings
 
+    return ScopeSettings(
+        is_enabled=True, is_patient=True, bytes_per_run=8 * _MIB, interval_s=INTERVAL_S, budget=2, profiles=PROFILES
+    )
+
+
+def furnish(house: House, pair: Guests, *, settings: "ScopeSettings | None" = None) -> "ProbeScope":
+    """Let both guests register themselves, and make a probe set of them that is probed from now on.
+
+    Without `settings` it is probed as `scope_settings` says. Raises LabError when an agent failed.
+    """
+    from django.db import transaction
+
+    from inventory.models import Server
+    from probes import operations as probes
+
     _register(house, pair)
-    lab = lab_actor()
-    # Few bytes and much patience: each processor is emulated.
-    settings = ScopeSettings(
-        is_enabled=True, is_patient=True, bytes_per_run=8 * _MIB, interval_s=INTERVAL_S, budget=2,
-        profiles=profiles,
-    )  # fmt: skip
-    scope = probes.create_probe_set(subnet=house.subnet, name=PROBE_SET, note=f"{LABEL}.", settings=settings, actor=lab)
-    for guest in pair.guests:
-        host = probes.add_probe_host(
-            server=Server.objects.get(subnet=house.subnet, hostname=guest.name), address=guest.address,
-            ssh_port=guest.ssh_port, ssh_user=guest.user, host_key=guest.host_key,
-            program_digest=guest.program_digest, wrapper_digest=guest.wrapper_digest, actor=lab,
-        )  # fmt: skip
-        probes.add_to_probe_set(scope=scope, host=host, device=guest.device, port=1, actor=lab)
+    lab, note = lab_actor(), f"Two emulated servers. {LABEL}."
+    with transaction.atomic():  # a tick must not find the set with one server, and come back an interval later
+        scope = probes.create_probe_set(
+            subnet=house.subnet, name=PROBE_SET, note=note, settings=settings or scope_settings(), actor=lab
+        )
+        for guest in pair.guests:
+            host = probes.add_probe_host(
+                server=Server.objects.get(subnet=house.subnet, hostname=guest.name), address=guest.address,
+                ssh_port=guest.ssh_port, ssh_user=guest.user, host_key=guest.host_key,
+                program_digest=guest.program_digest, wrapper_digest=guest.wrapper_digest, actor=lab,
+            )  # fmt: skip
+            probes.add_to_probe_set(scope=scope, host=host, device=guest.device, port=1, actor=lab)
     return scope
 
 

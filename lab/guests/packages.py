@@ -1,4 +1,4 @@
-"""What the RDMA guests need of this machine, and which of it is missing. `./run lab up --rdma` installs it."""
+"""What the RDMA guests need of this machine, and which of it is missing. `--rdma` installs it."""
 
 import shutil
 from pathlib import Path

@@ -18,10 +18,12 @@ import pytest
 from lab.data_plane import INTERVAL_S, LABEL
 from lab.layout import wait_until
 from lab.processes import descendants
+from tests.__main__ import TOO_LONG
 
 pytestmark = pytest.mark.rdma
 ROOT = Path(__file__).resolve().parents[2]
 # Not the environment of the tests: it names their own data folder.
+A_RUN_TAKES_S = 5.0  # 2 s and more on two processors that do nothing else
 UNDER_WAY = "pgrep -cf fabricui-probe/on_host.py || true\n"
 PASSED_ON = ("PATH", "HOME", "LANG", "TMPDIR", "FABRICUI_SECRET_KEY")
 
@@ -95,10 +97,15 @@ def test_two_points_appear_by_themselves_and_the_page_shows_what_is_stored(house
         found = rows(house, "SELECT pair_id, count(*) FROM probes_proberun WHERE finished_at > '' GROUP BY pair_id")
         return next((pair for pair, count in found if count >= 2), None)
 
-    pair = wait_until(fullest, timeout_s=2 * INTERVAL_S * 3, what="two points of a pair", pause_s=0.5)
+    pair = wait_until(fullest, timeout_s=2 * INTERVAL_S * TOO_LONG, what="two points of a pair", pause_s=0.5)
     stored = rows(house, f"{ENDED} ORDER BY finished_at DESC, id DESC", pair)
     assert [state for *_, state in stored] == ["DONE"] * len(stored)
-    assert epoch(stored[-2][0]) - house["begun"] < 2 * INTERVAL_S
+    # Where a run of 1 MiB takes long, others share the processors that emulate: then as patient as a stage is.
+    [(began, ended)] = rows(
+        house, "SELECT started_at, finished_at FROM probes_proberun WHERE finished_at > '' ORDER BY id LIMIT 1"
+    )
+    times = 1 if epoch(ended) - epoch(began) < A_RUN_TAKES_S else TOO_LONG
+    assert epoch(stored[-2][0]) - house["begun"] < 2 * INTERVAL_S * times
     assert rows(house, "SELECT DISTINCT asked_by FROM probes_proberun") == [("",)]  # nobody pressed anything
 
     [ends] = rows(
