@@ -36,6 +36,8 @@ def rate(gbps: object) -> str:
     """A rate in Gb/s with three digits that count; a dash for what is no number."""
     if not isinstance(gbps, int | float):
         return "–"
+    if 0 < gbps < 0.001:  # eight bytes at a time between emulated servers
+        return "<0.001"
     return f"{gbps:,.0f}" if gbps >= 100 else f"{gbps:.3g}"
 
 
