@@ -145,7 +145,10 @@ class DrawnPlan:
         moves = self._moves
         what = [*([moves] if moves else []), *_of_default(self.plan.default)]
         if not moves:
-            settings = len({item.pkey for item in (*self.plan.keywords, *self.plan.flags, *self.plan.mgids)})
+            found = self.plan.found
+            settings = len(
+                {k.pkey for k in found.keywords} | {f.pkey for f in found.flags} | {m.pkey for m in found.mgids}
+            )
             what = what or [f"what {settings} partition{'' if settings == 1 else 's'} can do changes"]
             return f"No server moves, but {' and '.join(what)}: {change}."
         rest = "" if self.plan.keywords else ", and every other port keeps what it has"
