@@ -88,8 +88,6 @@ class Wire:
         """The next request. Raises ControllerGone at the end of stdin, Refusal when nothing comes."""
         deadline = time.monotonic() + timeout_s
         while b"\n" not in self._held:
-            if len(self._held) > LINE_BYTES:
-                raise Refusal("PROTOCOL", "a request is longer than %d bytes" % LINE_BYTES)
             left = deadline - time.monotonic()
             if left <= 0:
                 raise Refusal("TIMED_OUT", "the controller asked for nothing for %g s" % timeout_s)
@@ -111,6 +109,9 @@ class Wire:
             if not chunk:
                 raise ControllerGone()
             self._held += chunk
+            # Here, because busy loops take in as well what nobody reads before they are over.
+            if len(self._held) > LINE_BYTES:
+                raise Refusal("PROTOCOL", "requests of more than %d bytes came at once" % LINE_BYTES)
 
     def look(self, deadline: float) -> None:
         """For busy loops: end when the controller has gone or the time is up. Cheap when called often."""
@@ -870,7 +871,8 @@ class TCPEnd:
         for stream in self.streams:  # one byte back tells that all has arrived, and ends the time
             stream.settimeout(max(0.1, deadline - time.monotonic()))
             if self.is_initiator:
-                stream.recv(1)
+                if stream.recv(1) != b"!":
+                    raise Refusal("PEER_LOST", "the TCP connection ended before all had arrived")
                 seconds = (nanoseconds() - begun) / 1e9
             else:
                 stream.sendall(b"!")

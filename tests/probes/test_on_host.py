@@ -147,6 +147,20 @@ def test_unreasonable_work_is_refused(changes):
     assert code(on_host.checked_work, work(**changes)) == "PROTOCOL"
 
 
+def test_a_busy_end_takes_in_no_more_than_a_request_may_be_long(monkeypatch):
+    wire = on_host.Wire.__new__(on_host.Wire)
+    wire._held = b""
+    monkeypatch.setattr(on_host.select, "select", lambda *_: ([0], [], []))
+    monkeypatch.setattr(on_host.os, "read", lambda _, count: b"x" * count)
+
+    def flooded():
+        for _ in range(2 * on_host.LINE_BYTES // 65536):
+            wire._fill(0)
+
+    assert code(flooded) == "PROTOCOL"
+    assert len(wire._held) <= on_host.LINE_BYTES + 65536
+
+
 def test_the_digest_of_the_sink_is_the_one_the_source_expects():
     layout = on_host.Layout(on_host.checked_work(work()))
     source, sink = on_host.Buffer(16 * 4096), on_host.Buffer(16 * 4096)
