@@ -221,7 +221,9 @@ def runs_of_pair(
 
 def _begin(now: datetime) -> int:
     """Claim the runs that may begin, and hand them to the worker."""
-    waiting = ProbeRun.objects.filter(state=ProbeRun.State.QUEUED, due_at__lte=now)
+    held = Fence.objects.filter(rollout__state__in=RUNNING).values("subnet")
+    # A run that meets a changing table would fail for it, and be taken for a finding about the pair.
+    waiting = ProbeRun.objects.filter(state=ProbeRun.State.QUEUED, due_at__lte=now).exclude(scope__subnet__in=held)
     if not waiting.exists():
         return 0
     with transaction.atomic():
