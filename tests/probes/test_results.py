@@ -295,6 +295,8 @@ def test_run_now_queues_both_ways_and_is_recorded(site, nudges, django_capture_o
     assert len(quick) == 2
     with pytest.raises(operations.now.ProbeRefused, match="no pair"):
         operations.run_now(scope=site.scope, sender=site.hosts[0], target=site.hosts[0], actor=SYSTEM)
+    with pytest.raises(operations.now.ProbeRefused, match="or neither"):
+        operations.run_now(scope=site.scope, sender=site.hosts[0], actor=SYSTEM)
     operations.set_consent(tenant=site.provider.acme, is_given=False, actor=SYSTEM)
     with pytest.raises(operations.now.ProbeRefused, match="consented"):
         operations.run_now(scope=site.scope, actor=SYSTEM)
