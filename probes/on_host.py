@@ -851,7 +851,9 @@ class TCPEnd:
     def go(self, request: Dict[str, Any]) -> Dict[str, Any]:
         """Send the buffer again and again, or take it in; both until each connection has carried its share."""
         deadline = time.monotonic() + float(request["timeout_s"])
-        if not self.is_initiator:
+        if self.is_initiator:
+            self._require_peer(deadline)
+        else:
             self._accept(deadline)
         share = -(-self.buffer.size // len(self.streams))
         view = memoryview(self.buffer.memory)
@@ -880,6 +882,14 @@ class TCPEnd:
         pieces = self.work["pieces"] * self.work["passes"]
         return {"bytes": moved, "carried": moved, "pieces": pieces, "seconds": seconds, "streams": len(self.streams)}
 
+    def _require_peer(self, deadline: float) -> None:
+        """Wait for the token on each connection: the address was the peer's word, and may be a third machine's."""
+        for stream in self.streams:
+            while not select.select([stream], [], [], LOOK_S)[0]:
+                self.wire.look(deadline)
+            if stream.recv(self.TOKEN_BYTES, socket.MSG_WAITALL) != self.token:
+                raise Refusal("PROTOCOL", "another program than the peer's answers at its address")
+
     def _accept(self, deadline: float) -> None:
         self.listener.setblocking(False)
         while len(self.streams) < self.work["queue_pairs"]:
@@ -893,6 +903,7 @@ class TCPEnd:
             except OSError:
                 is_ours = False
             if is_ours:
+                stream.sendall(self.token)
                 self.streams.append(stream)
             else:
                 stream.close()
