@@ -122,8 +122,8 @@ def _refuse_drift(observation: Observation, current: Revision) -> None:
     for item in observation.managers:
         if item.get("digest") not in (None, "", wanted.digest):
             raise MoveRefused(
-                f"The file of manager host {item['host']} is not {wanted.words}, so it may give a port its key back at the "
-                "next sweep. Roll the current revision out there first.",
+                f"The file of manager host {item['host']} is not {wanted.words}, so it may give a port its key back "
+                "at the next sweep. Roll the current revision out there first.",
                 rule="not_proven",
             )
 

@@ -6,7 +6,7 @@ FORGEABLE: Final = (
     "Every figure: both programs run on servers whose root is the tenant, and root on both can make them agree.",
     "Counters, GUIDs and rates: they are read from /sys on the server, where root can put other files.",
     "The time, and with it the rate: the sender alone measures it. Only what is faster than line or light is refused.",
-    "The checksum: one end knows the seed and can tell the other, so a pair that moved nothing can report the right one.",
+    "The checksum: one end knows the seed and can tell the other, so a pair that moved nothing can report it too.",
     "The digest of the program: the server computes it.",
 )
 NOT_PROVEN: Final = (
