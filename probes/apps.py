@@ -12,6 +12,6 @@ class ProbesConfig(AppConfig):
     def ready(self) -> None:
         """Follow the rollouts that may have changed what a pair can do."""
         from audit import follow
-        from probes import around_rollouts
+        from probes import around_rollouts, checks  # noqa: F401  the import registers the checks
 
         follow.register("probes.around-rollouts", around_rollouts.FOLLOWED, around_rollouts.follow)

@@ -4,7 +4,6 @@ Every timer is a row: `ProbeScope.next_at`, `ProbeRun.due_at`, `drop_at` and `cl
 `probes.schedule`; here are its rows.
 """
 
-import logging
 import random
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -35,8 +34,6 @@ from probes.schedule import (
     stale_after_s,
 )
 from probes.terms import Kind, Outcome
-
-log = logging.getLogger(__name__)
 
 CLAIM_LASTS: Final = timedelta(seconds=60)  # handed to the worker's queue, and not begun since
 ROLLOUT_PAUSE: Final = timedelta(seconds=10)
