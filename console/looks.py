@@ -1,13 +1,11 @@
 """How old a look may be before a page asks for another one."""
 
-from datetime import timedelta
-
-from django.conf import settings
 from django.utils import timezone
 
 from deploy import queries
 from deploy.models import Observation
 from inventory.models import Subnet
+from partitions import staleness
 
 
 def is_fresh(observation: Observation, subnet: Subnet) -> bool:
@@ -15,4 +13,4 @@ def is_fresh(observation: Observation, subnet: Subnet) -> bool:
     since = queries.tables_were_true_since(subnet)
     if observation.read_at is None or (since is not None and observation.read_at < since):
         return False
-    return timezone.now() - observation.read_at < timedelta(seconds=settings.OBSERVATION_FRESH_S)
+    return staleness.is_fresh(observation, timezone.now())

@@ -7,6 +7,7 @@ from django.db import models
 from django.db.models import F, Q
 
 from people.models import User
+from people.permissions import may_review
 
 if TYPE_CHECKING:
     from inventory.models import Port, Server  # noqa: F401  the models import this file
@@ -20,10 +21,7 @@ class ServerQuerySet(models.QuerySet["Server"]):
 
         Tenants see their own through the portal; until that door exists they see none here.
         """
-        reviewers = {User.Role.OPERATOR, User.Role.AUDITOR}
-        if isinstance(user, User) and user.is_active and user.role in reviewers:
-            return self.all()
-        return self.none()
+        return self.all() if may_review(user) else self.none()
 
 
 class PortQuerySet(models.QuerySet["Port"]):
@@ -31,10 +29,7 @@ class PortQuerySet(models.QuerySet["Port"]):
 
     def visible_to(self, user: User | AnonymousUser) -> "PortQuerySet":
         """Those `user` may see: all for operators and auditors, none for anybody else."""
-        reviewers = {User.Role.OPERATOR, User.Role.AUDITOR}
-        if isinstance(user, User) and user.is_active and user.role in reviewers:
-            return self.all()
-        return self.none()
+        return self.all() if may_review(user) else self.none()
 
     def candidates(self) -> "PortQuerySet":
         """Those that may be staged into a partition: confirmed InfiniBand ports of their row's own subnet.

@@ -8,7 +8,6 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
 from functools import cached_property
 from typing import Any, Final
 
@@ -28,6 +27,7 @@ from partitions import mirror
 from partitions.doer import Doer, as_actor
 from partitions.errors import AdoptionRefused, StalePlan
 from partitions.models import Partition
+from partitions.staleness import is_fresh
 from people.models import Tenant
 from subnet import policy
 from subnet.adoption import AdoptedPartition
@@ -187,8 +187,7 @@ def require_not_managed(subnet: Subnet) -> None:
 
 
 def _require_fresh(observation: Observation) -> None:
-    oldest = timezone.now() - timedelta(seconds=settings.OBSERVATION_FRESH_S)
-    if observation.read_at is None or observation.read_at < oldest:
+    if not is_fresh(observation, timezone.now()):
         raise StalePlan(
             f"This look is more than {settings.OBSERVATION_FRESH_S} seconds old, and files can be edited at any time. "
             "Take a new look, then adopt."

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from audit.actions import Action
 from audit.record import record
+from deploy import files
 from deploy.models import Observation, Revision, Rollout
 from deploy.queries import current_revision, latest_observation, observed_fabric, tables_were_true_since
 from inventory.models import Port, Server
@@ -116,12 +117,13 @@ def _refuse_unproven(server: Server, bound: Iterable[Port], current: Revision) -
 
 
 def _refuse_drift(observation: Observation, current: Revision) -> None:
-    """A manager host with another file may give keys back at its next sweep; an adopted file is its own matter."""
+    """A manager host with another file than the current revision stands for may give keys back at its next sweep."""
+    wanted = files.Standing.of(current)
     for item in observation.managers:
-        if current.parent_id is not None and item.get("digest") not in (None, "", current.digest):
+        if item.get("digest") not in (None, "", wanted.digest):
             raise MoveRefused(
-                f"The file of manager host {item['host']} is not {current}, so it may give a port its key back at the "
-                "next sweep. Roll the current revision out there first.",
+                f"The file of manager host {item['host']} is not {wanted.words}, so it may give a port its key back "
+                "at the next sweep. Roll the current revision out there first.",
                 rule="not_proven",
             )
 

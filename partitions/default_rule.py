@@ -8,10 +8,10 @@ from django.utils import timezone
 
 from audit.actions import Action
 from audit.record import record
-from audit.values import Subject
 from deploy.models import Revision
 from deploy.queries import current_revision, running_rollout
 from inventory.models import Subnet
+from inventory.subjects import subnet_subject
 from partitions import desired, mirror
 from partitions.doer import Doer, as_actor, as_person
 from partitions.errors import MoveRefused, NoRevision
@@ -69,7 +69,7 @@ def stage_default(
     record(
         action=Action.DEFAULT_STAGE,
         actor=as_actor(actor),
-        subject=_subject(subnet),
+        subject=subnet_subject(subnet),
         before=_told(table.default),
         after=_told(wanted),
         reason=reason,
@@ -98,7 +98,7 @@ def discard_default(*, subnet: Subnet, actor: Doer) -> bool:
 def _discard(staged: StagedDefault, actor: Doer) -> None:
     before = {"keywords": staged.keywords, "members": len(staged.members), "by": str(staged.by)}
     staged.delete()
-    record(action=Action.DEFAULT_DISCARD, actor=as_actor(actor), subject=_subject(staged.subnet), before=before)
+    record(action=Action.DEFAULT_DISCARD, actor=as_actor(actor), subject=subnet_subject(staged.subnet), before=before)
 
 
 def _staged(subnet: Subnet) -> StagedDefault | None:
@@ -129,7 +129,3 @@ def _refuse_rolling_out(subnet: Subnet) -> None:
 def _told(default: DefaultPartition) -> dict[str, object]:
     """The rule as an event freezes it; exceptions are counted, because there may be thousands."""
     return {"keywords": [str(member) for member in default.keywords], "members": len(default.members)}
-
-
-def _subject(subnet: Subnet) -> Subject:
-    return Subject(kind="subnet", key=subnet.public_id, label=subnet.name)

@@ -48,7 +48,7 @@ class Partition(models.Model):
     pkey = models.PositiveSmallIntegerField()
     # What the current revision says beside the port GUIDs, or, while it has no members there, what it will say.
     # The database has the defaults too: code of before these columns writes rows without them.
-    flags = models.JSONField(default=dict, db_default=NOTHING)  # the fields of `subnet.table.Flags`
+    flags = models.JSONField(default=dict, db_default=NOTHING)  # the fields of `subnet.flags.Flags`
     keywords = models.JSONField(default=list, db_default=NONE)  # [["ALL_SWITCHES", "full"], …]
     mgids = models.JSONField(default=list, db_default=NONE)  # multicast group lines as text, from a found file
     # What the hand-written file called it that it was adopted from, where OpenSM's name rules made it another one.

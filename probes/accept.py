@@ -15,6 +15,9 @@ from probes.terms import Kind, Mode, Order, Outcome, RunResult
 NEEDED: Final = ("sender", "target", "checksum")
 ENDS: Final = ("sender", "target")
 LARGEST_EVIDENCE: Final = 600  # values, in all; a host cannot fill the database
+LONGEST_REASON: Final = 2000  # characters
+MOST_SAMPLES: Final = (1 << 31) - 1  # what the row's column takes
+_LARGEST_FIGURE: Final = 1e300
 _SOFTWARE: Final = ("rxe", "siw")
 
 
@@ -38,22 +41,24 @@ def accept(result: RunResult, *, order: Order) -> tuple[RunResult, Numbers | Non
     A measured result that lacks a part, is of another kind than was ordered, or holds what is no number, becomes
     REFUSED_EVIDENCE with the reason, and its figures are gone.
     """
+    storable = replace(result, evidence=_small(result.evidence), reason=_plain(result.reason, LONGEST_REASON))
     if not result.is_measured:
-        return replace(result, figures={}, evidence=_small(result.evidence)), None
+        return replace(storable, figures={}), None
     try:
-        return replace(result, evidence=_small(result.evidence)), _numbers(result, order)
+        numbers = _numbers(result, order)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
         return (
             replace(
-                result,
+                storable,
                 outcome=Outcome.REFUSED_EVIDENCE,
-                reason=f"The result is not whole: {error}.",
+                reason=_plain(f"The result is not whole: {error}.", LONGEST_REASON),
                 advice="Nothing was stored as a number. Compare the on-host program's version on both hosts with ours.",
                 figures={},
-                evidence=_small(result.evidence),
             ),
             None,
         )
+    kept = {name: value for name, value in result.figures.items() if name == "histogram" or _is_figure(value)}
+    return replace(storable, figures=kept), numbers
 
 
 def _numbers(result: RunResult, order: Order) -> Numbers:
@@ -73,6 +78,8 @@ def _numbers(result: RunResult, order: Order) -> Numbers:
     samples = histogram.samples
     if order.kind is Kind.RDMA and samples == 0:
         raise ValueError("no completion was counted")
+    if samples > MOST_SAMPLES:
+        raise ValueError(f"{samples} samples are more than a run has time for")
     if order.profile.mode is Mode.LATENCY and samples < 2:
         raise ValueError(f"{samples} samples make no latency")
     software = any(_is_software(evidence.get(end)) for end in ENDS)
@@ -99,6 +106,17 @@ def _positive(figures: dict[str, Any], name: str) -> float:
     return float(value)
 
 
+def _is_figure(value: object) -> bool:
+    """Whether JSON in a database can hold it as a number: it takes neither NaN nor an infinite one."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and -_LARGEST_FIGURE < value < _LARGEST_FIGURE  # type: ignore[operator]  # a number by now
+
+
+def _plain(text: str, most: int) -> str:
+    """Text that every database takes: no NUL (PostgreSQL), no half of a surrogate pair (none), and not too long."""
+    return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")[:most]
+
+
 def _is_software(end: object) -> bool:
     """Whether a port is Soft-RoCE or Soft-iWARP, whose driver is named in the evidence or whose device says so."""
     if not isinstance(end, dict):
@@ -108,7 +126,7 @@ def _is_software(end: object) -> bool:
 
 
 def _small(evidence: dict[str, Any]) -> dict[str, Any]:
-    """The evidence without NUL (PostgreSQL's JSON takes none), with long texts cut and no more than a few keys."""
+    """The evidence in texts that every database takes, with long ones cut and no more than a few keys."""
     left = [LARGEST_EVIDENCE]
 
     def cut(value: object, depth: int) -> object:
@@ -116,14 +134,14 @@ def _small(evidence: dict[str, Any]) -> dict[str, Any]:
         if left[0] < 0 or depth > 6:
             return "…"
         if isinstance(value, dict):
-            return {str(key).replace("\0", "")[:80]: cut(item, depth + 1) for key, item in list(value.items())[:60]}
+            return {_plain(str(key), 80): cut(item, depth + 1) for key, item in list(value.items())[:60]}
         if isinstance(value, list | tuple):
             return [cut(item, depth + 1) for item in list(value)[:60]]
         if isinstance(value, float) and not math.isfinite(value):
             return None
         if value is None or isinstance(value, bool | int | float):
             return value
-        return str(value).replace("\0", "")[:500]
+        return _plain(str(value), 500)
 
     small = cut(evidence, 0)
     assert isinstance(small, dict)  # noqa: S101  a dict becomes one

@@ -13,7 +13,7 @@ class ProbesConfig(AppConfig):
     def ready(self) -> None:
         """Follow the rollouts that may have changed what a pair can do."""
         from audit import follow
-        from probes import around_rollouts, isolation
+        from probes import around_rollouts, checks, isolation  # noqa: F401  the import registers the checks
 
         follow.register("probes.around-rollouts", around_rollouts.FOLLOWED, around_rollouts.follow)
         follow.register("probes.isolation", isolation.FOLLOWED, isolation.follow)

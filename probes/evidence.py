@@ -1,7 +1,8 @@
 """Whether a finished run may be believed: all of kvprobe 3.8, and nothing faster than line or light. Pure.
 
-Everything judged here was said by the two servers. It catches accidents, stand-ins and one lying end; a person with
-root on both servers can still forge a run, and the page says so.
+Everything judged here was said by the two servers. It catches accidents and stand-ins, and one lying end that claims
+bytes which did not arrive; times are the sender's word, and who has root on both servers can forge all of a run. The
+page says so (`probes/forgeable.py`).
 """
 
 import math
@@ -110,8 +111,12 @@ def _wrong(order: Order, evidence: dict[str, Any], result: dict[str, Any]) -> It
     sender, target = evidence.get("sender", {}), evidence.get("target", {})
     if sender.get("node_guid") == target.get("node_guid"):
         yield "both ends are the same HCA"
-    for end in ("sender", "target"):
+    for end, choice in (("sender", order.sender), ("target", order.target)):
         parts = evidence.get(end, {})
+        # The program was told which device to take; that it took it is looked at here as well.
+        for name, registered in (("node_guid", choice.node_guid), ("port_guid", choice.port_guid)):
+            if registered and parts.get(name) != registered:
+                yield f"{end}: its {name} is {parts.get(name)}, registered is {registered}"
         if parts.get("pkey_after") != [parts.get("pkey_index"), parts.get("pkey_entry")]:
             yield f"{end}: the P_Key or its index changed during the run"
         if order.pkey is not None and (parts.get("pkey_entry") or 0) & 0x7FFF != order.pkey:

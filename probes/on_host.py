@@ -88,8 +88,6 @@ class Wire:
         """The next request. Raises ControllerGone at the end of stdin, Refusal when nothing comes."""
         deadline = time.monotonic() + timeout_s
         while b"\n" not in self._held:
-            if len(self._held) > LINE_BYTES:
-                raise Refusal("PROTOCOL", "a request is longer than %d bytes" % LINE_BYTES)
             left = deadline - time.monotonic()
             if left <= 0:
                 raise Refusal("TIMED_OUT", "the controller asked for nothing for %g s" % timeout_s)
@@ -111,6 +109,9 @@ class Wire:
             if not chunk:
                 raise ControllerGone()
             self._held += chunk
+            # Here, because busy loops take in as well what nobody reads before they are over.
+            if len(self._held) > LINE_BYTES:
+                raise Refusal("PROTOCOL", "requests of more than %d bytes came at once" % LINE_BYTES)
 
     def look(self, deadline: float) -> None:
         """For busy loops: end when the controller has gone or the time is up. Cheap when called often."""
@@ -850,7 +851,9 @@ class TCPEnd:
     def go(self, request: Dict[str, Any]) -> Dict[str, Any]:
         """Send the buffer again and again, or take it in; both until each connection has carried its share."""
         deadline = time.monotonic() + float(request["timeout_s"])
-        if not self.is_initiator:
+        if self.is_initiator:
+            self._require_peer(deadline)
+        else:
             self._accept(deadline)
         share = -(-self.buffer.size // len(self.streams))
         view = memoryview(self.buffer.memory)
@@ -870,13 +873,22 @@ class TCPEnd:
         for stream in self.streams:  # one byte back tells that all has arrived, and ends the time
             stream.settimeout(max(0.1, deadline - time.monotonic()))
             if self.is_initiator:
-                stream.recv(1)
+                if stream.recv(1) != b"!":
+                    raise Refusal("PEER_LOST", "the TCP connection ended before all had arrived")
                 seconds = (nanoseconds() - begun) / 1e9
             else:
                 stream.sendall(b"!")
         moved = self.buffer.size * self.work["passes"]
         pieces = self.work["pieces"] * self.work["passes"]
         return {"bytes": moved, "carried": moved, "pieces": pieces, "seconds": seconds, "streams": len(self.streams)}
+
+    def _require_peer(self, deadline: float) -> None:
+        """Wait for the token on each connection: the address was the peer's word, and may be a third machine's."""
+        for stream in self.streams:
+            while not select.select([stream], [], [], LOOK_S)[0]:
+                self.wire.look(deadline)
+            if stream.recv(self.TOKEN_BYTES, socket.MSG_WAITALL) != self.token:
+                raise Refusal("PROTOCOL", "another program than the peer's answers at its address")
 
     def _accept(self, deadline: float) -> None:
         self.listener.setblocking(False)
@@ -891,6 +903,7 @@ class TCPEnd:
             except OSError:
                 is_ours = False
             if is_ours:
+                stream.sendall(self.token)
                 self.streams.append(stream)
             else:
                 stream.close()

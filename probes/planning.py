@@ -4,7 +4,6 @@ Every timer is a row: `ProbeScope.next_at`, `ProbeRun.due_at`, `drop_at` and `cl
 `probes.schedule`; here are its rows.
 """
 
-import logging
 import random
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -35,8 +34,6 @@ from probes.schedule import (
     stale_after_s,
 )
 from probes.terms import Kind, Outcome
-
-log = logging.getLogger(__name__)
 
 CLAIM_LASTS: Final = timedelta(seconds=60)  # handed to the worker's queue, and not begun since
 ROLLOUT_PAUSE: Final = timedelta(seconds=10)
@@ -221,7 +218,9 @@ def runs_of_pair(
 
 def _begin(now: datetime) -> int:
     """Claim the runs that may begin, and hand them to the worker."""
-    waiting = ProbeRun.objects.filter(state=ProbeRun.State.QUEUED, due_at__lte=now)
+    held = Fence.objects.filter(rollout__state__in=RUNNING).values("subnet")
+    # A run that meets a changing table would fail for it, and be taken for a finding about the pair.
+    waiting = ProbeRun.objects.filter(state=ProbeRun.State.QUEUED, due_at__lte=now).exclude(scope__subnet__in=held)
     if not waiting.exists():
         return 0
     with transaction.atomic():

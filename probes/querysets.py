@@ -7,6 +7,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.db import models
 
 from people.models import User
+from people.permissions import may_review
 
 if TYPE_CHECKING:
     from inventory.models import Server
@@ -18,10 +19,7 @@ class _Reviewed[Row: models.Model](models.QuerySet[Row]):
 
     def visible_to(self, user: User | AnonymousUser) -> Self:
         """Those `user` may see: all for operators and auditors, none for anybody else."""
-        reviewers = {User.Role.OPERATOR, User.Role.AUDITOR}
-        if isinstance(user, User) and user.is_active and user.role in reviewers:
-            return self.all()
-        return self.none()
+        return self.all() if may_review(user) else self.none()
 
 
 class HostQuerySet(_Reviewed["ProbeHost"]):

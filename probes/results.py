@@ -135,7 +135,7 @@ def _write_run(
     now: datetime,
 ) -> None:
     run.state, run.outcome, run.finished_at, run.claimed_until = state, result.outcome, now, None
-    run.reason, run.advice, run.failed_at_end = result.reason[:2000], result.advice[:2000], _one_end(result.at)
+    run.reason, run.advice, run.failed_at_end = result.reason, result.advice[:2000], _one_end(result.at)
     run.evidence, run.verdict = result.evidence, judgement.verdict
     run.findings = [
         {"rule": reason.rule, "verdict": reason.verdict, "sentence": reason.sentence} for reason in judgement.reasons
@@ -144,11 +144,7 @@ def _write_run(
         run.gbps, run.pct_line, run.samples = numbers.gbps, numbers.pct_line, numbers.samples
         run.p50_ns, run.p99_ns = numbers.p50_ns, numbers.p99_ns
         run.histogram = numbers.histogram.to_json()
-        run.figures = {
-            key: value
-            for key, value in result.figures.items()
-            if key != "histogram" and isinstance(value, int | float) and not isinstance(value, bool)
-        }
+        run.figures = {key: value for key, value in result.figures.items() if key != "histogram"}
         run.link_layer, run.is_software = numbers.link_layer, numbers.is_software
     run.save()
 

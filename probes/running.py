@@ -1,6 +1,5 @@
 """Run one queued probe: begin it once, measure, store. The worker of queue `probe` calls it; it alone holds the key."""
 
-import logging
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final
@@ -13,8 +12,6 @@ from probes.errors import ProbeRefused
 from probes.models import ProbeHost, ProbeRun
 from probes.orders import order_of
 from probes.terms import Kind, Order, Outcome, RunResult
-
-log = logging.getLogger(__name__)
 
 RUN_TAKES_AT_MOST_S: Final = 90.0  # connect, set up, transfer, verify, clean up
 PATIENT_RUN_TAKES_AT_MOST_S: Final = 200.0  # the same between emulated hosts

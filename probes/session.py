@@ -108,15 +108,15 @@ class Session:
         self._count()
         checksum = self._verify()
         self._say_bye()
-        block = {**self._evidence(), "checksum": checksum, "carried": result.get("carried")}
         try:
+            block = {**self._evidence(), "checksum": checksum, "carried": result.get("carried")}
             outcome, reason = evidence.judge(self._order, block, result, seen_s=seen_s)
-        except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as nonsense:
+            is_believed = outcome in (Outcome.OK, Outcome.TCP_OK)
+            figures = figures_of(result, evidence.line_gbps(block)) if is_believed else {}
+        except (TypeError, ValueError, KeyError, AttributeError, ArithmeticError) as nonsense:
             raise _Failed(Outcome.PROTOCOL, f"the evidence makes no sense: {nonsense!r}") from nonsense
-        if outcome in (Outcome.OK, Outcome.TCP_OK):
-            return RunResult(
-                outcome, self._order.kind, evidence=block, figures=figures_of(result, evidence.line_gbps(block))
-            )
+        if is_believed:
+            return RunResult(outcome, self._order.kind, evidence=block, figures=figures)
         return RunResult(outcome, self._order.kind, reason=reason, advice=advice_for(outcome), evidence=block)
 
     # The steps

@@ -25,8 +25,6 @@ _SAID_CHARACTERS = 400
 _IDENTIFY_S = 45.0
 _CHUNK = 32768
 
-PROGRAM_REFUSED = 65  # exit status of the wrapper: the program's digest is another one
-
 
 class ProbeStream(Protocol):
     """A conversation with the program on one host."""

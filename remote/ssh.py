@@ -180,7 +180,7 @@ class SSHShell:
     def _wrong_host_key(self, what: str) -> HostKeyMismatch:
         return HostKeyMismatch(
             f"{self._where} is not the machine that was enrolled: {what}. "
-            "If it was set up anew, pin its new host key (manage.py repin_manager_host). "
+            "If it was set up anew, pin its new host key (manage.py repin_manager_host or repin_probe_host). "
             "Else find out what answers there."
         )
 

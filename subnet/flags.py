@@ -14,10 +14,6 @@ from subnet.errors import InvalidFlag
 
 # IBTA codes, not numbers of bytes or of Gb/s: 1 to 5 are 256 to 4096 bytes; codes above 22 are newer than 3.3.23.
 MTU_BYTES: Mapping[int, int] = {1: 256, 2: 512, 3: 1024, 4: 2048, 5: 4096}
-RATE_GBPS: Mapping[int, float] = {
-    2: 2.5, 5: 5, 3: 10, 11: 14, 6: 20, 15: 25, 19: 28, 4: 30, 7: 40, 20: 50, 12: 56, 8: 60, 9: 80, 16: 100, 13: 112,
-    10: 120, 14: 168, 17: 200, 18: 300, 21: 400, 22: 600,
-}  # fmt: skip
 # What OpenSM takes when the header is silent.
 USUAL_MTU, USUAL_RATE = 4, 3
 

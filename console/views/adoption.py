@@ -44,7 +44,7 @@ def look(request: HttpRequest, public_id: str) -> HttpResponse:
 @require_POST
 @operator_required
 def adopt(request: HttpRequest, public_id: str) -> HttpResponse:
-    """Make what was looked at the first revision and start placing it in our words."""
+    """Make what was looked at the first revision; placing it in our words is the next step."""
     subnet = _subnet(public_id)
     observation = _observation(request, subnet)
     reason = request.POST.get("reason", "")

@@ -58,6 +58,7 @@ def change_probe_host(
     *,
     host: ProbeHost,
     actor: Actor,
+    reason: str,
     address: str | None = None,
     ssh_port: int | None = None,
     ssh_user: str | None = None,
@@ -65,7 +66,12 @@ def change_probe_host(
     program_digest: str | None = None,
     wrapper_digest: str | None = None,
 ) -> ProbeHost:
-    """Pin something anew, after the host was moved or its program installed again; what is None stays."""
+    """Pin something anew, after the host was moved or its program installed again; what is None stays.
+
+    Raises ProbeRefused for a malformed value or without a reason.
+    """
+    if not reason.strip():
+        raise ProbeRefused("Pinning a probe host anew needs a reason: it is how an impostor would be let in.")
     host = ProbeHost.objects.select_for_update().get(pk=host.pk)
     before = {name: getattr(host, name) for name in _PINNED}
     given = {
@@ -79,7 +85,10 @@ def change_probe_host(
     for name, value in pinned.items():
         setattr(host, name, value)
     host.save()
-    record(action=Action.PROBE_HOST_CHANGE, actor=actor, subject=_subject(host), before=before, after=pinned)
+    record(
+        action=Action.PROBE_HOST_CHANGE, actor=actor, subject=_subject(host), before=before, after=pinned,
+        reason=reason.strip(),
+    )  # fmt: skip
     return host
 
 

@@ -27,6 +27,8 @@ def run_now(
     ProbeScope.objects.select_for_update().get(pk=scope.pk)
     roll = roll_of(scope)
     hosts = [member.host.pk for member in roll.members]
+    if (sender is None) != (target is None):
+        raise ProbeRefused("Name both servers of the pair, or neither for a quick round.")
     if sender is not None and target is not None:
         if not {sender.pk, target.pk} <= set(hosts) or sender.pk == target.pk:
             raise ProbeRefused(f"{sender} and {target} are no pair of {scope} that may be probed now.")

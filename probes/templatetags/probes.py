@@ -3,6 +3,7 @@
 from django import template
 
 from probes import lamps, links
+from probes.histogram import supported
 from probes.profiles import UnknownProfile, words_for
 
 register = template.Library()
@@ -29,6 +30,12 @@ def profile_words(name: str) -> str:
 def micro(nanoseconds: object) -> str:
     """Nanoseconds in µs; a dash for what is no number."""
     return "–" if not isinstance(nanoseconds, int | float) else f"{nanoseconds / 1e3:,.2f}"
+
+
+@register.filter
+def supports(samples: int, share: float) -> bool:
+    """Whether so many samples are enough to speak of the percentile `share`."""
+    return supported(share, samples=samples)
 
 
 @register.filter

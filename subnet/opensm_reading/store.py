@@ -4,7 +4,6 @@ A `Spec` is made when somebody asks for it. The file's order is the order of the
 """
 
 from array import array
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Any, overload
 
@@ -41,10 +40,6 @@ class Store:
             guid=self.guids[index] if code >> 2 == PORT else None,
             membership=MEMBERSHIPS[code & 3],  # type: ignore[arg-type]  # the tuple holds the three words
         )
-
-    def statement_of(self, spec: int) -> int:
-        """The statement that the spec at `spec` stands in."""
-        return bisect_right(self.of_first, spec) - 1
 
     def flags_of(self, statement: int) -> Flags:
         """The flags of a statement's header."""

@@ -105,7 +105,16 @@ def test_a_manager_host_with_another_file(provider, left):
     observation = provider.observe()
     observation.managers[1]["digest"] = "f" * 64
     observation.save()
-    assert "The file of manager host m2 is not revision 3" in refusal(provider, "not_proven", left)
+    assert "The file of manager host m2 is not the file of revision 3" in refusal(provider, "not_proven", left)
+
+
+def test_a_manager_host_with_another_file_than_the_first_revision(provider, training):
+    server = provider.server(1)
+    attempt(provider, server, training, Rollout.State.RESTORED)
+    observation = provider.observe()
+    observation.managers[1]["digest"] = "f" * 64
+    observation.save()
+    assert "The file of manager host m2 is not the file of revision 1" in refusal(provider, "not_proven", server)
 
 
 def test_a_key_that_a_stuck_rollout_gave(provider, training):

@@ -1,6 +1,7 @@
 """Which runs are believed: everything of kvprobe 3.8 is there, and nothing is faster than line or light."""
 
 import copy
+from dataclasses import replace
 
 import pytest
 
@@ -50,6 +51,16 @@ def test_no_part_may_be_missing(end, part):
     outcome, reason = judged(found)
     assert outcome is Outcome.REFUSED_EVIDENCE
     assert reason.startswith(f"{end}: ")
+
+
+@pytest.mark.parametrize("end", ["sender", "target"])
+@pytest.mark.parametrize("name", ["node_guid", "port_guid"])
+def test_another_device_than_the_registered_one_is_refused_here_too(end, name):
+    right = PortChoice(**{name: block()[end][name]})
+    assert judged(block(), order=replace(ORDER, **{end: right})) == (Outcome.OK, "")
+    outcome, reason = judged(block(), order=replace(ORDER, **{end: PortChoice(**{name: "0x0002c903000a0009"})}))
+    assert outcome is Outcome.REFUSED_EVIDENCE
+    assert reason.startswith(f"{end}: its {name} is 0x")
 
 
 @pytest.mark.parametrize("part", ["bytes", "carried", "seconds", "samples", "p50_ns", "histogram"])

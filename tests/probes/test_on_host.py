@@ -1,10 +1,13 @@
 """The on-host program without a device: what it reads from sysfs, its memory, and a whole TCP run in two processes."""
 
 import ast
+import contextlib
 import hashlib
 import re
+import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -13,7 +16,7 @@ import pytest
 from probes import on_host
 from probes.session import run_pair
 from probes.terms import Kind, Mode, Order, Outcome, PortChoice, Profile, Verb
-from tests.probes.ends import PROGRAM_DIGEST, ROOT, LocalEnd
+from tests.probes.ends import PROGRAM_DIGEST, ROOT, LocalEnd, Scripted
 
 GUID = "0002:c903:000a:0001"
 
@@ -147,6 +150,20 @@ def test_unreasonable_work_is_refused(changes):
     assert code(on_host.checked_work, work(**changes)) == "PROTOCOL"
 
 
+def test_a_busy_end_takes_in_no_more_than_a_request_may_be_long(monkeypatch):
+    wire = on_host.Wire.__new__(on_host.Wire)
+    wire._held = b""
+    monkeypatch.setattr(on_host.select, "select", lambda *_: ([0], [], []))
+    monkeypatch.setattr(on_host.os, "read", lambda _, count: b"x" * count)
+
+    def flooded():
+        for _ in range(2 * on_host.LINE_BYTES // 65536):
+            wire._fill(0)
+
+    assert code(flooded) == "PROTOCOL"
+    assert len(wire._held) <= on_host.LINE_BYTES + 65536
+
+
 def test_the_digest_of_the_sink_is_the_one_the_source_expects():
     layout = on_host.Layout(on_host.checked_work(work()))
     source, sink = on_host.Buffer(16 * 4096), on_host.Buffer(16 * 4096)
@@ -221,6 +238,41 @@ def test_a_tcp_baseline_moves_bytes_and_says_over_what(installed):
     assert result.figures["bytes"] == 1 << 22
     assert result.evidence["sender"]["interface"] == "lo"
     assert "pct_line" not in result.figures
+
+
+def all_of(stream):
+    """What comes until the end, or until the other side has gone."""
+    found = b""
+    with stream, contextlib.suppress(ConnectionResetError):
+        while part := stream.recv(65536):
+            found += part
+    return found
+
+
+@pytest.mark.parametrize(
+    ("banner", "outcome"), [(b"SSH-2.0-OpenSSH_9.6\r\n", Outcome.PROTOCOL), (b"", Outcome.TIMED_OUT)]
+)
+def test_a_peer_cannot_send_the_bytes_to_a_third_machine(installed, banner, outcome):
+    got = []
+
+    def third_machine(listener):
+        streams = [listener.accept()[0] for _ in range(TCP.queue_pairs)]
+        for stream in streams:
+            stream.sendall(banner)
+        got.extend(all_of(stream) for stream in streams)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=third_machine, args=(listener,))
+        thread.start()
+        liar = Scripted("two", {
+            "hello": {"did": "hello", "protocol": 1}, "connect": {"did": "connect"}, "go": None,
+            "setup": {"did": "setup", "address": "127.0.0.1", "tcp_port": listener.getsockname()[1]},
+        })  # fmt: skip
+        order = Order(TCP, 5, kind=Kind.TCP, sender=LOOPBACK, target=LOOPBACK, transfer_timeout_s=1.0)
+        result = run_pair(sender=LocalEnd("one", installed), target=liar, order=order, deadline_s=60)
+        thread.join(10)
+    assert result.outcome is outcome
+    assert [len(data) for data in got] == [16, 16]  # the token, and nothing of the buffer
 
 
 def test_a_tcp_baseline_needs_an_interface_with_an_address(installed):

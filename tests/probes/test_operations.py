@@ -42,9 +42,9 @@ def test_a_host_is_added_once_changed_withdrawn_and_comes_back(site):
     host = operations.add_probe_host(server=server, actor=SYSTEM, **pinned())
     with pytest.raises(ProbeRefused, match="already"):
         operations.add_probe_host(server=server, actor=SYSTEM, **pinned())
-    operations.change_probe_host(host=host, actor=SYSTEM, program_digest="3" * 64)
+    operations.change_probe_host(host=host, actor=SYSTEM, program_digest="3" * 64, reason="upgraded")
     events = Event.objects.count()
-    operations.change_probe_host(host=host, actor=SYSTEM, program_digest="3" * 64)
+    operations.change_probe_host(host=host, actor=SYSTEM, program_digest="3" * 64, reason="upgraded")
     assert Event.objects.count() == events  # nothing changed, nothing is told
     operations.withdraw_probe_host(host=host, actor=SYSTEM, reason="sold")
     again = operations.add_probe_host(server=server, actor=SYSTEM, **pinned(address="10.0.0.2"))

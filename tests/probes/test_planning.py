@@ -119,6 +119,16 @@ def test_no_tick_while_a_rollout_changes_the_tables(site):
     assert tick(now=later(11)).queued > 0
 
 
+def test_what_was_queued_before_a_rollout_waits_until_it_is_over(site):
+    tick(now=START)
+    provider = site.provider
+    provider.move(provider.servers[0], site.partition, None)
+    rollout = provider.roll_out(provider.olga)
+    assert tick(now=later(40)).begun == 0
+    provider.prove(rollout)
+    assert tick(now=later(60)).begun > 0
+
+
 def test_without_consent_nothing_is_probed_and_it_says_so(site):
     from probes.members import roll_of
 

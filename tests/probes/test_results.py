@@ -45,6 +45,7 @@ REFUSED = {
     "no target": lambda: without("target"),
     "no checksum": lambda: without("checksum"),
     "no evidence": lambda: ok(evidence={}),
+    "more completions than a row can count": lambda: figures(histogram=[[10, 1 << 31]]),
     "no completions": lambda: figures(histogram=[]),
     "a histogram of nonsense": lambda: figures(histogram=[[1, -5]]),
     "a rate that is no number": lambda: figures(gbps="fast"),
@@ -54,6 +55,23 @@ REFUSED = {
     "RDMA that says TCP_OK": lambda: ok(outcome=Outcome.TCP_OK),
     "no figures": lambda: ok(figures={}),
 }
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 10**400, "fast", True, None])
+def test_a_figure_that_no_database_holds_is_left_out(site, value):
+    run = site.run(figures(post_ns=value, mmsgs=0.25))
+    assert run.state == "DONE"
+    assert "post_ns" not in run.figures
+    assert run.figures["mmsgs"] == 0.25
+
+
+@pytest.mark.parametrize("outcome", [Outcome.PEER_LOST, Outcome.BUSY])
+def test_words_of_a_host_that_no_database_takes_are_made_plain(site, outcome):
+    said = "lost\0 \ud800" + "x" * 3000
+    run = site.run(replace(lost(outcome), reason=said, evidence={"failure": {"\udfff": said}}))
+    assert run.reason.startswith("lost ?x")
+    assert len(run.reason) == 2000
+    assert "\0" not in str(run.evidence)
 
 
 @pytest.mark.parametrize("what", REFUSED)
@@ -277,6 +295,8 @@ def test_run_now_queues_both_ways_and_is_recorded(site, nudges, django_capture_o
     assert len(quick) == 2
     with pytest.raises(operations.now.ProbeRefused, match="no pair"):
         operations.run_now(scope=site.scope, sender=site.hosts[0], target=site.hosts[0], actor=SYSTEM)
+    with pytest.raises(operations.now.ProbeRefused, match="or neither"):
+        operations.run_now(scope=site.scope, sender=site.hosts[0], actor=SYSTEM)
     operations.set_consent(tenant=site.provider.acme, is_given=False, actor=SYSTEM)
     with pytest.raises(operations.now.ProbeRefused, match="consented"):
         operations.run_now(scope=site.scope, actor=SYSTEM)

@@ -75,6 +75,25 @@ def test_each_refusal_of_a_host_has_its_name_and_advice(code, at):
     assert not result.figures
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"setup": setup(1, verbs="pyverbs")},
+        {"setup": setup(1, mtu="large")},
+        {"go": {key: value for key, value in RESULT.items() if key != "pieces"}},
+        {"go": RESULT | {"pieces": "many"}},
+        {"go": RESULT | {"seconds": "soon"}},
+        {"counters": {"did": "counters", "counters": {"port_xmit_data": "all"}, "pkey_index": 3, "pkey_entry": 0x8010}},
+    ],
+    ids=["verbs", "mtu", "no-pieces", "pieces", "seconds", "counters"],
+)
+def test_nonsense_in_an_answer_is_an_outcome_and_never_an_exception(changes):
+    result, _ = run(sender=script(1, **{"go": lambda request: time.sleep(0.01) or RESULT, **changes}))
+    assert result.outcome in {Outcome.PROTOCOL, Outcome.REFUSED_EVIDENCE}
+    assert result.reason
+    assert not result.figures
+
+
 @pytest.mark.parametrize("code", ["OK", "TCP_OK", "NOTHING", "", None])
 def test_a_host_cannot_invent_an_outcome(code):
     assert run(target=script(2, setup=refusal(code)))[0].outcome is Outcome.PROTOCOL

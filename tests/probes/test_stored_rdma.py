@@ -61,7 +61,7 @@ def test_write_read_and_latency_are_measured_stored_and_shown(scope, olga_of, cl
 def test_a_host_with_another_program_is_a_named_failure(scope):
     planning.tick(now=timezone.now())
     run = ProbeRun.objects.filter(profile="link").first()
-    operations.change_probe_host(host=run.target, program_digest="f" * 64, actor=SYSTEM)
+    operations.change_probe_host(host=run.target, program_digest="f" * 64, actor=SYSTEM, reason="test")
     ProbeRun.objects.filter(pk=run.pk).update(state="CLAIMED")
     assert running.run(run_id=run.pk, measure=hosts.measure) == "FAILED"
     run.refresh_from_db()
