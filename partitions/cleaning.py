@@ -13,13 +13,7 @@ from audit.actions import Action
 from audit.record import record
 from deploy import files
 from deploy.models import Observation, Revision, Rollout
-from deploy.queries import (
-    current_revision,
-    latest_observation,
-    observed_fabric,
-    running_rollout,
-    tables_were_true_since,
-)
+from deploy.queries import current_revision, latest_observation, observed_fabric, tables_were_true_since
 from inventory.models import Port, Server
 from inventory.subjects import server_subject
 from partitions import mirror, refusals
@@ -90,17 +84,7 @@ def _refuse_members(standing: Standing) -> None:
 
 
 def _refuse_unproven(server: Server, bound: Iterable[Port], current: Revision) -> None:
-    """Neither may the latest reading show a tenant's key, nor an attempt to give one be without a proof after it.
-
-    DEGRADED is no proof: a manager host still holds the former file, and a takeover by it would give the key back.
-    """
-    rollout = running_rollout(server.subnet)
-    if rollout is not None and rollout.revision_id == current.pk:
-        raise MoveRefused(
-            f"{current} does not stand on every manager host, and a takeover could give {server} its key back. Wait "
-            "until its rollout is proven.",
-            rule="not_proven",
-        )
+    """Neither may the latest reading show a tenant's key, nor an attempt to give one be without a proof after it."""
     observation, since = latest_observation(server.subnet), tables_were_true_since(server.subnet)
     if observation is not None and since is not None and (observation.read_at is None or observation.read_at < since):
         observation = None  # older than what was placed last

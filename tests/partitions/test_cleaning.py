@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from audit.models import Event
-from deploy.models import Fence, Observation, Rollout
+from deploy.models import Observation, Rollout
 from inventory.models import Port
 from partitions import mirror, operations
 from partitions.errors import MoveRefused
@@ -98,20 +98,6 @@ def test_a_look_from_before_the_removal_says_nothing(provider, training):
     provider.move(server, training, None)
     provider.settle(provider.roll_out(provider.olga, reason="test"))
     Observation.objects.exclude(pk=early.pk).update(read_at=early.read_at - timedelta(seconds=1))
-    operations.mark_clean(server=server, actor=provider.otto, reason="erased")
-
-
-def test_while_a_manager_host_is_owed_the_removal(provider, training):
-    server = provider.server(1)
-    provider.settled_move(server, None, training)
-    provider.move(server, training, None)
-    rollout = provider.roll_out(provider.olga, reason="test")
-    provider.settle(rollout)
-    provider.observe()
-    Rollout.objects.filter(pk=rollout.pk).update(state=Rollout.State.DEGRADED, finished_at=None)
-    Fence.objects.update(rollout=rollout)
-    assert "does not stand on every manager host" in refusal(provider, "not_proven", server)
-    provider.prove(rollout)
     operations.mark_clean(server=server, actor=provider.otto, reason="erased")
 
 
