@@ -8,6 +8,7 @@ from partitions.handover import Waiting
 from partitions.models import StagedChange
 from partitions.operations import DrawnPlan
 from people.models import Tenant
+from subnet.index import Prediction
 from subnet.pkey import FULL_BIT, PKey, entry_text
 from subnet.plan import PortChange
 
@@ -22,6 +23,7 @@ class Key:
     entry: str
     partition: str
     change: str  # "", "gain" or "loss"
+    takeover: str = ""  # the indexes it may take when another SM takes over, where they are others
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +92,9 @@ def second_halves(drawn: DrawnPlan) -> tuple[SecondHalf, ...]:
 
 
 def actions_here(drawn: DrawnPlan) -> int:
-    """What the same costs with FabricUI: one move a server, review, confirm; none when there is nothing to do."""
-    return len(drawn.servers) + 2 if drawn.servers else 0
+    """What the same costs with FabricUI: stage each server and Default, review, confirm; none with nothing to do."""
+    staged = len(drawn.servers) + (drawn.default is not None)
+    return 0 if drawn.is_idle else staged + 2
 
 
 def server_rows(drawn: DrawnPlan) -> tuple[ServerRow, ...]:
@@ -116,7 +119,7 @@ def server_rows(drawn: DrawnPlan) -> tuple[ServerRow, ...]:
                 joins=_joined(staged),
                 by=", ".join(sorted({str(change.by) for change in staged})),
                 ports=tuple(
-                    _port_row(planned[guid], device, names)
+                    port_row(planned[guid], device, names)
                     for guid, device in sorted(devices.items())
                     if guid in planned
                 ),
@@ -155,7 +158,8 @@ def _joined(staged: list[StagedChange]) -> str:
     return ", ".join([*([joined] if joined else []), *altered]) or UNASSIGNED_NAME
 
 
-def _port_row(port: PortChange, device: str, names: Mapping[int, str]) -> PortRow:
+def port_row(port: PortChange, device: str, names: Mapping[int, str]) -> PortRow:
+    """One affected port's table as read and as predicted; `names` are the partitions' by 15-bit key."""
     losses, gains = set(port.losses), set(port.gains)
     before = after = None
     if port.before is not None:
@@ -169,7 +173,7 @@ def _port_row(port: PortChange, device: str, names: Mapping[int, str]) -> PortRo
             for index, number in sorted(port.prediction.survivors.items())
         ]
         new = [
-            _key(index_text(port.prediction.new[number]), number, names, "gain")
+            _key(index_text(port.prediction.new[number]), number, names, "gain", _takeover(port.prediction, number))
             for number in sorted(port.prediction.new)
         ]
         after = (*kept, *new)
@@ -183,8 +187,14 @@ def _port_row(port: PortChange, device: str, names: Mapping[int, str]) -> PortRo
     )
 
 
-def _key(index: str, number: int, names: Mapping[int, str], change: str = "") -> Key:
+def _takeover(prediction: Prediction, number: int) -> str:
+    """Where a new entry may stand after a takeover; empty when that is where a re-read puts it."""
+    indexes = prediction.after_takeover.get(number, prediction.new[number])
+    return "" if indexes == prediction.new[number] else index_text(indexes)
+
+
+def _key(index: str, number: int, names: Mapping[int, str], change: str = "", takeover: str = "") -> Key:
     key = number & ~FULL_BIT
     name = "Default" if PKey(key).is_default else names.get(key, "not ours")
     kind = "full" if number & FULL_BIT else "limited"
-    return Key(index=index, entry=entry_text(number), partition=f"{name}, {kind}", change=change)
+    return Key(index=index, entry=entry_text(number), partition=f"{name}, {kind}", change=change, takeover=takeover)

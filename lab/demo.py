@@ -14,8 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
+from lab import data_plane
 from lab.errors import LabError
 from lab.free_ports import free_port, is_free
+from lab.guests.guests import probe_key_file
 from lab.house import DemoFailed, House
 from lab.launched import noted
 from lab.once import move_and_prove
@@ -36,6 +38,11 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--port", type=int, default=8000, help="port of the web door (default 8000; a free one if taken)"
     )
+    parser.add_argument(
+        "--rdma",
+        action=argparse.BooleanOptionalAction,
+        help="two RDMA guests for probes (default: when their packages are there, and never with --once)",
+    )
     once = parser.add_argument_group("without a person")
     once.add_argument("--once", action="store_true", help="move a server, roll out, prove, tear down")
     once.add_argument("--json", action="store_true", help="print one JSON summary")
@@ -45,6 +52,8 @@ def main(argv: list[str]) -> int:
         "--spoil-port", type=_port_guid, metavar="GUID", help="write a foreign P_Key to this port behind our back"
     )
     arguments = parser.parse_args(argv)
+    if arguments.once and arguments.rdma:
+        parser.error("--once does without RDMA guests")
     for number in (signal.SIGTERM, signal.SIGINT):  # a shell that starts it in the background ignores SIGINT
         signal.signal(number, _interrupt)
     try:
@@ -54,8 +63,9 @@ def main(argv: list[str]) -> int:
                 return move_and_prove(
                     house, servers=arguments.move, spoil=arguments.spoil_port, out=out, as_json=arguments.json
                 )
-            print(house.welcome())
-            return house.wait()
+            print(house.welcome(), flush=True)
+            with data_plane.beside(house, wanted=arguments.rdma):
+                return house.wait()
     except KeyboardInterrupt:
         print("\nStopped; nothing is left running.", file=sys.stderr)
         return 130
@@ -85,7 +95,13 @@ def running(arguments: argparse.Namespace) -> Iterator[House]:
             Site.up(directory=folder / "lab", servers=arguments.servers, hcas=arguments.hcas) as site,
         ):
             port = arguments.port if not arguments.once and is_free(arguments.port) else free_port()
-            house = House(folder=folder, site=site, web_port=port, register_port=free_port())
+            house = House(
+                folder=folder,
+                site=site,
+                web_port=port,
+                register_port=free_port(),
+                probe_key=None if arguments.once else probe_key_file(site.layout.guests),
+            )
             try:
                 _say("Web, workers and beat …")
                 house.start()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from fabricui.broker import private_url
 from lab.errors import LabError
+from lab.guests.guests import HERE_FROM_GUESTS
 from lab.servers import boot
 from lab.site import Site
 
@@ -45,6 +46,7 @@ class House:
     site: Site
     web_port: int
     register_port: int
+    probe_key: Path | None = None  # of the RDMA guests; the file may come later
     operator_password: str = field(default_factory=lambda: secrets.token_urlsafe(9))
     auditor_password: str = field(default_factory=lambda: secrets.token_urlsafe(9))
     tree: subprocess.Popen[bytes] | None = None
@@ -71,11 +73,14 @@ class House:
 
         django.setup()
         call_command("migrate", verbosity=0, interactive=False)
+        # The launcher probes nothing, so only the process tree learns where this key lies; it tells its probe worker.
+        key = {} if self.probe_key is None else {"FABRICUI_PROBE_KEY_FILE": str(self.probe_key)}
         with self.log.open("wb") as output:
             self.tree = subprocess.Popen(
                 [sys.executable, "-m", "fabricui", "processes",
                  "--port", str(self.web_port), "--register-port", str(self.register_port)],
                 stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True,
+                env={**os.environ, **key},
             )  # fmt: skip
         self._until(lambda: _answers(self.url), "the web door answers")
         self._until(lambda: _answers(f"http://127.0.0.1:{self.register_port}/"), "the registration door answers")
@@ -109,6 +114,9 @@ class House:
             "FABRICUI_SECRET_KEY": os.environ.get("FABRICUI_SECRET_KEY") or secrets.token_urlsafe(40),
             "FABRICUI_MANAGER_KEY_FILE": str(self.site.manager_key),
             "FABRICUI_REGISTRATION_TRUST": "enrolled",
+            "FABRICUI_HOSTS": f"127.0.0.1,localhost,{HERE_FROM_GUESTS}",
+            # User networking makes a guest's connection one of this machine's own, so it comes from loopback.
+            "FABRICUI_MANAGEMENT_NETWORKS": "127.0.0.0/8",
         }
 
     def _until(self, is_so: Callable[[], bool], what: str, within_s: float = READY_WITHIN_S) -> None:

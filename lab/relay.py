@@ -1,4 +1,4 @@
-"""A loopback TCP relay that hands every byte on late: a slow management network.
+"""A loopback TCP relay that hands every byte on late: a slow management network. Also the way through a TLS door.
 
 Run as `python -m lab.relay ADDRESS PORT TARGET_PORT DELAY_MS`; it ends with the supervisor.
 """
@@ -26,6 +26,8 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, dela
             await writer.drain()
         if writer.can_write_eof():
             writer.write_eof()
+        else:  # TLS cannot end one direction alone
+            writer.close()
 
     delivery = asyncio.create_task(deliver())
     with contextlib.suppress(ConnectionError):
@@ -36,7 +38,9 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, dela
         await delivery
 
 
-def _relaying(address: str, target_port: int, delay_s: float) -> Connection:
+def relaying(address: str, target_port: int, *, delay_s: float = 0.0) -> Connection:
+    """What to do with each connection: hand it on to `target_port` of `address`, every piece `delay_s` late."""
+
     async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             far_reader, far_writer = await asyncio.open_connection(address, target_port)
@@ -52,7 +56,7 @@ def _relaying(address: str, target_port: int, delay_s: float) -> Connection:
 
 async def serve(address: str, port: int, target_port: int, delay_ms: int) -> None:
     """Relay `address`:`port` to `target_port` of the same address until killed."""
-    server = await asyncio.start_server(_relaying(address, target_port, delay_ms / 1000), address, port)
+    server = await asyncio.start_server(relaying(address, target_port, delay_s=delay_ms / 1000), address, port)
     async with server:
         await server.serve_forever()
 

@@ -13,7 +13,8 @@ from inventory.models import Port, Server
 from partitions.mirror import batches
 from partitions.models import StagedChange
 from subnet.guid import GUID
-from subnet.plan import Added, Plan
+from subnet.moves import passing
+from subnet.plan import Plan
 from subnet.policy import Violation
 from subnet.table import PartitionTable
 
@@ -89,44 +90,32 @@ def split(
 
 
 def overtaking(plan: Plan, current: PartitionTable) -> Iterable[Violation]:
-    """Refuse what `split` should have kept back, from the plan itself: each port that would change hands. One query.
+    """Refuse what `split` should have kept back, from the plan itself: each port that would change hands. Two queries.
 
-    Whatever staged the change: a port gains no tenant's key while another's is on it or was last.
+    Whatever staged the change: a port gains no tenant's key while another's is on its server or was last. A partition
+    that passes on with its ports is a plan that asks for a reason, and no move.
     """
-    gains: dict[GUID, set[str]] = defaultdict(set)
-    for change in plan.changes:
-        if isinstance(change, Added) and change.tenant is not None:
-            gains[change.guid].add(change.tenant)
-    if not gains:
-        return
-    held = current.by_port()
-    tenant_of = {partition.pkey: partition.tenant for partition in current.partitions}
-    former = _former(gains)
-    for guid, tenants in sorted(gains.items()):
-        had = {slug for pkey in held.get(guid, {}) if (slug := tenant_of[pkey]) is not None} | former.get(guid, set())
-        for tenant in sorted(tenants):
-            if had - {tenant}:
-                yield Violation(
-                    rule="between_tenants",
-                    severity="refuse",
-                    where=str(guid),
-                    sentence=f"Port {guid} is or was last in a partition of {min(had - {tenant})}, so {tenant} may not "
-                    "take it: it leaves first, and joins only once that is proven and its server is marked clean.",
-                )
+    for taken in passing(plan.found, current, lambda guids: _owners(guids, current)):
+        if taken.joins:
+            yield Violation(
+                rule="between_tenants",
+                severity="refuse",
+                where=str(taken.guid),
+                sentence=f"Port {taken.guid} or its server is or was last in a partition of {taken.holder}, so "
+                f"{taken.tenant} may not take it: it leaves first, and joins only once that is proven and its server "
+                "is marked clean.",
+            )
 
 
-def _former(guids: Collection[GUID]) -> dict[GUID, set[str]]:
-    """Whose these ports were last, and whose any other port of the same server was. Two queries."""
+def _owners(guids: Collection[GUID], current: PartitionTable) -> dict[GUID, set[str]]:
+    """To whom the servers of these ports are bound, and whose a port without a server was last. Two queries."""
     rows: list[tuple[str, int | None, str | None]] = []
     for batch in batches(sorted(guids)):
         rows += Port.objects.filter(guid__in=batch).values_list("guid", "hca__server", "former_tenant__slug")
-    of_server: dict[int, set[str]] = defaultdict(set)
-    for ids in batches(sorted({server for _, server, _ in rows if server is not None})):
-        bound = Port.objects.filter(hca__server__in=ids).exclude(former_tenant=None)
-        for server, slug in bound.values_list("hca__server", "former_tenant__slug"):
-            of_server[server].add(slug)
-    former: dict[GUID, set[str]] = {}
-    for guid, server_id, own in rows:
-        shared = set() if server_id is None else of_server.get(server_id, set())
-        former[GUID(guid)] = shared | ({own} if own else set())
-    return former
+    bound = Ties.of({server for _, server, _ in rows if server is not None}, current).bound
+    owners: dict[GUID, set[str]] = {}
+    for guid, server, own in rows:
+        owners[GUID(guid)] = {own} if own else set()
+        if server is not None:
+            owners[GUID(guid)] |= bound.get(server, frozenset())
+    return owners

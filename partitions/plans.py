@@ -27,7 +27,7 @@ from people.models import User
 from subnet import partitions_conf, policy
 from subnet.guid import GUID
 from subnet.observed import ObservedFabric
-from subnet.plan import Plan, diff, unified_diff
+from subnet.plan import DefaultChange, Plan, diff, unified_diff
 from subnet.policy import Limits, Violation
 from subnet.table import PartitionTable
 
@@ -139,16 +139,36 @@ class DrawnPlan:
             nothing = "Nothing would change on the fabric."
             return f"{nothing} {self._waits}" if self.waiting and not self.changes else nothing
         ports = len(self.plan.affected)
-        change = "port changes its P_Keys" if ports == 1 else "ports change their P_Keys"
-        many = len(self.servers)
-        if not many and self.default is not None:
-            return f"No server moves, and Default becomes another: {ports} {change}."
-        if not many:
-            return f"No server moves, but the manager hosts have changed: {ports} {change}."
+        change = {0: "no port changes its P_Keys", 1: "1 port changes its P_Keys"}.get(
+            ports, f"{ports} ports change their P_Keys"
+        )
+        moves = self._moves
+        what = [*([moves] if moves else []), *_of_default(self.plan.default)]
+        if not moves:
+            found = self.plan.found
+            settings = len(
+                {k.pkey for k in found.keywords} | {f.pkey for f in found.flags} | {m.pkey for m in found.mgids}
+            )
+            what = what or [f"what {settings} partition{'' if settings == 1 else 's'} can do changes"]
+            return f"No server moves, but {' and '.join(what)}: {change}."
+        rest = "" if self.plan.keywords else ", and every other port keeps what it has"
+        return f"{', and '.join(what)}: {change}{rest}."
+
+    @property
+    def _moves(self) -> str:
+        """Who moves, and where; empty when nobody does."""
         ways = _ways(self.changes)
-        who = f"{self.servers[0]} moves" if many == 1 else f"{many} servers move"
-        way = ways[0] if len(ways) == 1 else f"between {len({row.partition_id for row in self.changes})} partitions"
-        return f"{who} {way}: {ports} {change}, and every other port keeps what it has."
+        servers = len(self.servers)
+        loose = len({row.port_id for row in self.changes if row.port.hca is None})
+        who = [f"{self.servers[0]}"] if servers == 1 else [f"{servers} servers"] if servers else []
+        if loose:
+            who.append(f"{loose} port{'' if loose == 1 else 's'} that no server has reported")
+        if not who:
+            return ""
+        way = f"between {len({row.partition_id for row in self.changes})} partitions"
+        if len(ways) == 1:
+            way = ways[0]
+        return f"{' and '.join(who)} {'moves' if servers + loose == 1 else 'move'} {way}"
 
     @property
     def _waits(self) -> str:
@@ -294,10 +314,20 @@ def _shown(before: bytes, after: bytes, host: str) -> str:
     return unified_diff(before, after, host)
 
 
+def _of_default(change: DefaultChange | None) -> list[str]:
+    """What becomes of Default in words for somebody who knows no P_Keys; nothing when it says the same."""
+    if change is None or not change.reaches_ports:
+        return []
+    if change.before == change.after:
+        return ["the manager hosts have changed"]
+    verb = "closes" if change.closes else "opens" if change.opens else "changes"
+    return [f"Default, everybody's partition, {verb}"]
+
+
 def _ways(changes: Iterable[StagedChange]) -> list[str]:
-    """The different ways of the servers in words, each once."""
-    by_server: dict[int, list[StagedChange]] = defaultdict(list)
+    """The different ways of the servers, and of the ports without one, in words, each once."""
+    by_place: dict[tuple[str, int], list[StagedChange]] = defaultdict(list)
     for change in changes:
-        if change.port.hca is not None:
-            by_server[change.port.hca.server_id].append(change)
-    return sorted({refusals.way(rows) for rows in by_server.values()})
+        place = ("port", change.port_id) if change.port.hca is None else ("server", change.port.hca.server_id)
+        by_place[place].append(change)
+    return sorted({refusals.way(rows) for rows in by_place.values()})

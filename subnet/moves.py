@@ -4,14 +4,26 @@ A key that is taken and a key that is given in one sweep would let a connection 
 into the new tenant's partition (ground truth: OpenSM, 5.4).
 """
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 
+from subnet.change import Added, Difference, Removed, difference
 from subnet.guid import GUID
 from subnet.pkey import PKey
 from subnet.table import Member, Partition, PartitionTable
 
-_TENANT = str  # the tenant's label, as in `Partition.tenant`
+# Each port's owners beside those whose partitions it is in: the tenants who had it, or its server, last.
+type OwnersOf = Callable[[Collection[GUID]], Mapping[GUID, Collection[str]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Passing:
+    """A port that `tenant` would take while `holder` still has it: tenants' labels, as in `Partition.tenant`."""
+
+    guid: GUID
+    tenant: str
+    holder: str
+    joins: bool  # False: it stays in its partition, and that passes to another owner
 
 
 def between_tenants(
@@ -19,40 +31,64 @@ def between_tenants(
 ) -> tuple[PartitionTable, PartitionTable] | None:
     """(removing, adding) when a port passes from one tenant to another; None when one revision will do.
 
-    `owner_of` says to whom a port belongs that no tenant's partition holds in `current`: the tenant who had it last,
-    until its server is clean. `removing` is `wanted` without anything new for such ports: they keep only what they
-    hold already of partitions that are the provider's in both tables. `adding` is `wanted`. Between the two the
-    removal must be proven and each server clean; the ports are those of `passing`.
+    `owner_of` says to whom a port belongs whatever it is in: the tenant who had it last, until its server is clean.
+    `removing` is `wanted` without anything new for such ports: they keep only what they hold already of partitions
+    that are the provider's in both tables. `adding` is `wanted`. Between the two the removal must be proven and each
+    server clean; the ports are those of `passing`.
     """
-    moving = passing(current, wanted, owner_of)
+
+    def owners(guids: Collection[GUID]) -> dict[GUID, tuple[str, ...]]:
+        return {guid: () if (owner := owner_of(guid)) is None else (owner,) for guid in guids}
+
+    moving = frozenset(taken.guid for taken in passing(difference(current, wanted), current, owners))
     if not moving:
         return None
     held = {(p.pkey, m.guid): m for p, m in current.memberships() if p.tenant is None and m.guid in moving}
     return replace(wanted, partitions=tuple(_without(p, moving, held) for p in wanted.partitions)), wanted
 
 
-def passing(current: PartitionTable, wanted: PartitionTable, owner_of: Callable[[GUID], str | None]) -> frozenset[GUID]:
-    """The ports that join a tenant's partition and belong to another tenant still."""
-    before, after = _tenants(current), _tenants(wanted)
-    found = set()
-    for guid, tenants in after.items():
-        last = before.get(guid)
-        if last is None:
-            owner = owner_of(guid)
-            last = frozenset() if owner is None else frozenset({owner})
-        if last and not tenants <= last:
-            found.add(guid)
-    return frozenset(found)
+def passing(found: Difference, current: PartitionTable, owners_of: OwnersOf) -> tuple[Passing, ...]:
+    """The ports that a tenant takes by `found` and that belong to another tenant still, in order of GUID.
+
+    A port belongs to every tenant in whose partition it is in `current`, and to those whom `owners_of` names; it is
+    asked once, for the ports that tenants take, and not at all when there are none.
+    """
+    takers = sorted(set(_takers(found, current)))
+    if not takers:
+        return ()
+    guids = {guid for guid, _, _ in takers}
+    holders = {guid: set(names) for guid, names in owners_of(guids).items()}
+    for partition, member in current.memberships():
+        if partition.tenant is not None and member.guid in guids:
+            holders.setdefault(member.guid, set()).add(partition.tenant)
+    return tuple(
+        Passing(guid, tenant, min(others), joins)
+        for guid, tenant, joins in takers
+        if (others := holders.get(guid, set()) - {tenant})
+    )
 
 
-def _tenants(table: PartitionTable) -> dict[GUID, frozenset[_TENANT]]:
-    found: dict[GUID, frozenset[_TENANT]] = {}
-    for partition in table.partitions:
-        if partition.tenant is not None:
-            mine = frozenset({partition.tenant})
-            for member in partition.members:
-                found[member.guid] = found[member.guid] | mine if member.guid in found else mine
-    return found
+def _takers(found: Difference, current: PartitionTable) -> Iterator[tuple[GUID, str, bool]]:
+    """Each port with the tenant who gets it, and whether it joins."""
+    for change in found.changes:
+        if isinstance(change, Added) and change.tenant is not None:
+            yield change.guid, change.tenant, True
+    passed_on = {
+        change.pkey: change.tenant_after
+        for change in found.partitions
+        if change.what == "passed on" and change.tenant_after is not None
+    }
+    if not passed_on:
+        return
+    leaving = _leaving(found)
+    for partition, member in current.memberships():
+        tenant = passed_on.get(partition.pkey)
+        if tenant is not None and (partition.pkey, member.guid) not in leaving:
+            yield member.guid, tenant, False
+
+
+def _leaving(found: Difference) -> frozenset[tuple[PKey, GUID]]:
+    return frozenset((change.pkey, change.guid) for change in found.changes if isinstance(change, Removed))
 
 
 def _without(partition: Partition, moving: frozenset[GUID], held: dict[tuple[PKey, GUID], Member]) -> Partition:

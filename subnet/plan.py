@@ -292,7 +292,7 @@ def _reasons_in_default(change: DefaultChange, found: Difference) -> Iterator[st
     if change.opens:
         yield "Default opens: every port could reach every other."
     elif change.closes:
-        yield "Default closes: servers reach one another only in partitions from then on."
+        yield "Default closes for every port that is not excepted."
     elif (before.keywords, before.flags, before.mgids) != (after.keywords, after.flags, after.mgids):
         yield "Default changes, which every port is in."
     sm_ports = {*change.sm_ports_before, *change.sm_ports_after}

@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from django.conf import settings
+from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -13,6 +14,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from console.frame import holding_rollout, obstacle, the_subnet
 from console.looks import is_fresh
+from console.plan_changes import first_violations, hazard_notes, other_ports, partition_rows
 from console.plans import actions_here, second_halves, server_rows
 from console.requests import person
 from console.views.home import no_subnet
@@ -79,6 +81,13 @@ def _roll_out(request: HttpRequest, subnet: Subnet, selection: Selection) -> Htt
         return _page(request, subnet, selection, status=422, refusal=str(unsafe), reason_missing=True)
     except (PartitionsError, DeployError, SubnetError) as refusal:
         return _page(request, subnet, selection, status=409, refusal=str(refusal))
+    stood_on = request.POST.get("parent", "")
+    if stood_on.isdecimal() and int(stood_on) != rollout.parent.number:
+        messages.info(
+            request,
+            f"You looked at a plan on revision {stood_on}; meanwhile {rollout.parent} became current. It touches none "
+            "of these ports, so what you saw is what goes out, on top of it.",
+        )
     return redirect("console:rollout", public_id=rollout.public_id)
 
 
@@ -117,8 +126,14 @@ def _page(
             shown["error"] = str(error)
         else:
             fresh = drawn.observation is not None and is_fresh(drawn.observation, subnet)
+            violations, more_violations = first_violations(drawn.violations)
             shown |= {
                 "drawn": drawn,
+                "violations": violations,
+                "more_violations": more_violations,
+                "hazards": hazard_notes(drawn),
+                "partitions": partition_rows(drawn),
+                "others": other_ports(drawn),
                 "rows": server_rows(drawn),
                 "halves": second_halves(drawn),
                 "is_fresh": fresh,

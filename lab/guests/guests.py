@@ -10,9 +10,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 from lab.errors import LabError
@@ -23,9 +24,11 @@ from lab.processes import ProcessID, kill_all, marked
 from remote.probe_host import ProbeHost
 from remote.ssh import SSHShell
 
+HERE_FROM_GUESTS = "10.0.2.2"  # this machine's loopback in QEMU's user networking
 NAMES = ("rdma-prefill", "rdma-decode")
 # Emulated machines on a shared one: 6 s when it is idle, more than a minute when it is not.
 UP_WITHIN_S = 180.0
+_END = "__END_OF_FILE__"
 _OWN_FILES = ("keys", "supervisor.log", "data.sock", "guests.json")
 
 
@@ -48,6 +51,11 @@ class GuestsState:
 def state_file(directory: Path) -> Path:
     """The JSON state file; its presence makes a directory the guests'."""
     return directory / "guests.json"
+
+
+def probe_key_file(directory: Path) -> Path:
+    """Where the private key of the probe account lies, before the guests are started too."""
+    return directory / "keys" / "probe_key"
 
 
 def read_state(directory: Path) -> GuestsState:
@@ -92,7 +100,7 @@ class Guest:
     @property
     def probe_key(self) -> Path:
         """The private key of the probe account, whose only command is the wrapper."""
-        return self.directory / "keys" / "probe_key"
+        return probe_key_file(self.directory)
 
     def probe_host(self) -> ProbeHost:
         """The guest as a probe session takes it; the caller closes it."""
@@ -128,10 +136,17 @@ class Guest:
         key = str(self.directory / "keys" / "admin_key")
         return [program("ssh"), "-F", "none", "-i", key, *words, "-p", str(self.ssh_port), f"root@{self.address}"]
 
-    def run_agent(self, *arguments: str, timeout_s: float = 60.0) -> str:
-        """What the registration agent prints when it runs in the guest; this machine is 10.0.2.2 from there."""
+    def run_agent(
+        self, *arguments: str, timeout_s: float = 60.0, files: Mapping[str, str] = MappingProxyType({})
+    ) -> str:
+        """What the registration agent prints when it runs in the guest; this machine is 10.0.2.2 from there.
+
+        `files` are written into the guest's /run first, for root only: name → text.
+        """
+        script = "umask 077\n"
+        script += "".join(f"cat >/run/{name} <<'{_END}'\n{text}\n{_END}\n" for name, text in files.items())
         words = " ".join(f"'{word}'" for word in arguments)
-        return self.admin(f"exec /usr/bin/python3 /opt/payload/agent.py {words}\n", timeout_s=timeout_s)
+        return self.admin(f"{script}exec /usr/bin/python3 /opt/payload/agent.py {words}\n", timeout_s=timeout_s)
 
 
 class Guests:

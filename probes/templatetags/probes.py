@@ -43,6 +43,8 @@ def rate(gbps: object) -> str:
     """A rate in Gb/s with three digits that count; a dash for what is no number."""
     if not isinstance(gbps, int | float):
         return "–"
+    if 0 < gbps < 0.001:  # eight bytes at a time between emulated servers
+        return "<0.001"
     return f"{gbps:,.0f}" if gbps >= 100 else f"{gbps:.3g}"
 
 
@@ -69,3 +71,9 @@ def size(count: int | None) -> str:
 def intcomma_plain(value: int) -> str:
     """A whole number with commas between thousands."""
     return f"{value:,}"
+
+
+@register.filter
+def pkey_hex(value: object) -> str:
+    """A P_Key table entry as text, a dash when there is none."""
+    return f"0x{value & 0xFFFF:04x}" if isinstance(value, int) else "–"

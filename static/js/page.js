@@ -41,3 +41,7 @@ document.addEventListener("keydown", (event) => {
 const connection = document.getElementById("connection");
 document.addEventListener("htmx:error", () => { connection.hidden = false; });
 document.addEventListener("htmx:after:request", () => { connection.hidden = true; });
+
+// On a narrow screen the navigation scrolls sideways: show where we are.
+const here = document.querySelector('.topnav [aria-current="page"]');
+if (here) here.parentElement.closest(".topnav").scrollLeft = here.offsetLeft - 16;

@@ -69,7 +69,7 @@ function draw(holder, data) {
       height,
       series,
       bands,
-      axes: [{ ...axis, values: times }, { ...axis, size: 56 }],
+      axes: [{ ...axis, values: times }, { ...axis, size: 76 }],
       tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
       scales: { y: { range: (_, low, high) => (low === null ? [0, 1] : [Math.min(0, low), high * 1.08 || 1]) } },
     },

@@ -11,6 +11,8 @@ from playwright.sync_api import expect
 
 from deploy.models import Observation, Rollout, RolloutStep
 from inventory.models import Port, PortConflict
+from partitions import operations
+from subnet.default import OPEN
 
 pytestmark = pytest.mark.browser
 
@@ -21,10 +23,12 @@ def busy(site):
     provider = site.provider
     provider.move(provider.servers[0], site.training, site.inference)
     provider.move(provider.servers[2], site.inference, site.training, by=provider.otto)
+    provider.move(provider.servers[1], site.training, site.research)
     Port.objects.filter(hca__server=provider.servers[4]).update(confirmed_at=None)
     PortConflict.objects.create(
         port=Port.objects.filter(hca__server=provider.servers[5]).first(), claimed_by=provider.servers[4], claim={}
     )
+    operations.stage_default(subnet=provider.subnet, keywords=OPEN, members=(), actor=provider.olga, reason="ticket 9")
     provider.observe()
     return site
 
@@ -34,6 +38,11 @@ def addresses(site) -> dict[str, str]:
     pages = {name: reverse(f"console:{name}") for name in names}
     pages["rollout"] = reverse("console:rollout", args=[Rollout.objects.first().public_id])
     pages["server"] = reverse("console:server", args=[site.provider.servers[4].public_id])
+    # The first server of each is on its way out, or on its way in; the third holds nothing.
+    for partition in (site.training, site.research, site.storage):
+        pages[str(partition)] = reverse("console:partition", args=[partition.public_id])
+    pages["server between tenants"] = reverse("console:server", args=[site.provider.servers[1].public_id])
+    pages["everything staged"] = f"{pages['plan']}?selection=all"
     pages["nothing"] = "/nonsense/"
     return pages
 

@@ -58,7 +58,7 @@ def test_a_refused_move_says_why_and_changes_nothing(site, operator):
     assert answer.status_code == 409
     assert "Acme" in answer.json()["sentence"]
     assert not StagedChange.objects.exists()
-    plain = move(operator, site.provider.servers[0], site.training, site.research, follow=True)
+    plain = move(operator, site.provider.servers[0], site.training, site.research, fields={"keep": "1"}, follow=True)
     assert answer.json()["sentence"][:40] in plain.content.decode().replace("&#x27;", "'")
 
 

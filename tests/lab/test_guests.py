@@ -11,12 +11,26 @@ import pytest
 from lab.errors import LabError
 from lab.guests import guests
 from lab.guests.guests import Guests, read_state, state_file
-from lab.layout import wait_until
+from lab.layout import Layout, wait_until
 from lab.processes import ProcessID
+from tests.lab.traces import NOTHING, all_of
 
 pytestmark = pytest.mark.rdma
 
 OWNER = "import sys\nfrom lab.guests.guests import Guests\nGuests.up(sys.argv[1], owned=True)\nsys.stdin.read()\n"
+DEMO = """
+import sys, time
+from pathlib import Path
+from types import SimpleNamespace
+from lab.data_plane import beside
+from lab.launched import noted
+from lab.site import Site
+demo = Path(sys.argv[1])
+(demo / "this-is-a-demo").touch()
+with noted(demo, keep=False), Site.up(demo / "lab", servers=2, hcas=1) as site:
+    with beside(SimpleNamespace(site=site), wanted=True):
+        time.sleep(600)
+"""
 ROOT = Path(guests.__file__).resolve().parent.parent.parent
 
 
@@ -73,3 +87,26 @@ def test_guests_that_cannot_start_say_why_and_leave_nothing(place, monkeypatch, 
     with pytest.raises(LabError, match="did not come up"):
         Guests.up(place, timeout_s=60)
     assert not place.exists()
+
+
+def test_nothing_is_left_of_a_demo_whose_launcher_was_killed(tmp_path):
+    demo, checkout = tmp_path / "demo", tmp_path / "checkout"
+    demo.mkdir()
+    checkout.mkdir()
+    here = {"cwd": checkout, "env": {**os.environ, "PYTHONPATH": str(ROOT)}}
+    layout = Layout(demo / "lab")
+    launcher = subprocess.Popen([sys.executable, "-c", DEMO, demo], stdout=subprocess.DEVNULL, **here)
+    try:
+        running = wait_until(lambda: qemus(layout.guests), timeout_s=90, what="both guests to start beside the lab")
+        state = layout.read_state()
+        assert {process.pid for process in running} <= set(all_of(state)["processes"])
+        launcher.kill()
+        launcher.communicate()
+        wait_until(lambda: all_gone(running), timeout_s=30, what="both guests to end by themselves")
+    finally:
+        launcher.kill()
+        launcher.communicate()
+        said = subprocess.run([sys.executable, "-m", "lab", "down"], capture_output=True, text=True, check=True, **here)
+    assert f"The demo in {demo} was killed" in said.stdout
+    assert all_of(state) == NOTHING
+    assert not demo.exists()

@@ -49,14 +49,19 @@ class Provider:
         self.servers.append(server)
         return server
 
-    def observe(self, *, read_at: datetime | None = None, extra: dict[str, int] | None = None) -> Observation:
-        """A finished look at the fabric as the current revision would have it, with `extra` entries; capacity 64."""
+    def observe(
+        self, *, read_at: datetime | None = None, extra: dict[str, int] | None = None, held_default: int = 0x7FFF
+    ) -> Observation:
+        """A finished look at the fabric as the current revision would have it, with `extra` entries; capacity 64.
+
+        `held_default` is the entry at index 0 of every port but the manager hosts'.
+        """
         current = Fence.objects.get(subnet=self.subnet).current
         held = current.partition_table().by_port()
         guids = [*SM_PORTS, *Port.objects.filter(subnet=self.subnet).order_by("guid").values_list("guid", flat=True)]
         lines = [{"kind": "reading", "version": 1, "topology": "list", "list_mtime_ns": 1}]
         for lid, guid in enumerate(guids, 1):
-            keys = {0: 0xFFFF if guid in SM_PORTS else 0x7FFF}
+            keys = {0: 0xFFFF if guid in SM_PORTS else held_default}
             for index, (pkey, membership) in enumerate(sorted(held.get(guid, {}).items()), 1):
                 keys[index] = int(pkey) | (0x8000 if membership == "full" else 0)
             if guid in (extra or {}):

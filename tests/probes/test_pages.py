@@ -13,6 +13,7 @@ from audit.values import SYSTEM
 from deploy.models import Rollout
 from probes import operations
 from probes.models import Incident, ProbeHost, ProbeRun, ProbeScope, RolloutComparison
+from probes.templatetags.probes import rate
 from probes.terms import Outcome
 from probes.views.export import harmless
 from tests.probes.site import evidence, lost, ok, probed
@@ -294,3 +295,10 @@ def test_nothing_yet_says_what_to_do(db, olga, client_of):
     assert "Nothing is probed yet" in page
     assert "No tenant yet" in page
     assert not ProbeHost.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("gbps", "shown"), [(0.000121, "<0.001"), (0, "0"), (0.0578, "0.0578"), (391.4, "391"), (None, "–")]
+)
+def test_a_rate_is_read_at_a_glance(gbps, shown):
+    assert rate(gbps) == shown

@@ -4,7 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from subnet.change import difference
 from subnet.default import OPEN
+from subnet.moves import Passing, passing
 from subnet.plan import Conflict, between_tenants, rebase
 from subnet.table import DefaultPartition, Flags, Keyword, KeywordMember, Member
 from tests.subnet.fabrics import FULL, INFERENCE, LIMITED, SM1, SM2, STORAGE, TRAINING, guid, partition, table
@@ -153,6 +155,29 @@ def test_a_port_that_was_not_cleaned_still_belongs_to_its_last_tenant():
     assert pair == (table(training(1, 2)), wanted)
     # What it holds says more than who had it last.
     assert between_tenants(table(training(1, 2), theirs), wanted, owner(**{guid(3): "acme"})) is not None
+
+
+def test_who_had_a_port_last_counts_beside_what_it_holds():
+    """It is in one of acme's partitions and was never cleaned of umbrella: acme gives it no second one."""
+    current = table(training(1, 2))
+    wanted = table(training(1, 2), inference(1))
+    assert between_tenants(current, wanted, owner()) is None
+    assert between_tenants(current, wanted, owner(**{guid(1): "umbrella"})) == (table(training(2), inference()), wanted)
+
+
+def test_nobody_is_asked_when_no_tenant_takes_a_port():
+    def nobody(guids):
+        raise AssertionError(guids)
+
+    assert passing(difference(BASE, table(SHARED)), BASE, nobody) == ()
+
+
+def test_a_port_that_joins_is_told_from_one_whose_partition_passes_on():
+    theirs = partition(INFERENCE, "inference", "umbrella", guid(3))
+    current = table(training(1, 2), theirs)
+    wanted = table(training(1, tenant="umbrella"), replace(theirs, members=(Member(guid(2), FULL),)))
+    found = passing(difference(current, wanted), current, lambda guids: {})
+    assert found == (Passing(guid(1), "umbrella", "acme", False), Passing(guid(2), "umbrella", "acme", True))
 
 
 def test_a_pkey_that_passes_on_takes_its_ports_through_both_steps():
