@@ -41,7 +41,7 @@ def accept(result: RunResult, *, order: Order) -> tuple[RunResult, Numbers | Non
     A measured result that lacks a part, is of another kind than was ordered, or holds what is no number, becomes
     REFUSED_EVIDENCE with the reason, and its figures are gone.
     """
-    storable = replace(result, evidence=_small(result.evidence), reason=_plain(result.reason, LONGEST_REASON))
+    storable = replace(result, evidence=small(result.evidence), reason=plain(result.reason, LONGEST_REASON))
     if not result.is_measured:
         return replace(storable, figures={}), None
     try:
@@ -51,7 +51,7 @@ def accept(result: RunResult, *, order: Order) -> tuple[RunResult, Numbers | Non
             replace(
                 storable,
                 outcome=Outcome.REFUSED_EVIDENCE,
-                reason=_plain(f"The result is not whole: {error}.", LONGEST_REASON),
+                reason=plain(f"The result is not whole: {error}.", LONGEST_REASON),
                 advice="Nothing was stored as a number. Compare the on-host program's version on both hosts with ours.",
                 figures={},
             ),
@@ -112,7 +112,7 @@ def _is_figure(value: object) -> bool:
     return is_number and -_LARGEST_FIGURE < value < _LARGEST_FIGURE  # type: ignore[operator]  # a number by now
 
 
-def _plain(text: str, most: int) -> str:
+def plain(text: str, most: int) -> str:
     """Text that every database takes: no NUL (PostgreSQL), no half of a surrogate pair (none), and not too long."""
     return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")[:most]
 
@@ -125,23 +125,23 @@ def _is_software(end: object) -> bool:
     return end.get("is_software") is True or driver.startswith(_SOFTWARE) or device.startswith(_SOFTWARE)
 
 
-def _small(evidence: dict[str, Any]) -> dict[str, Any]:
+def small(evidence: dict[str, Any], *, most: int = LARGEST_EVIDENCE) -> dict[str, Any]:
     """The evidence in texts that every database takes, with long ones cut and no more than a few keys."""
-    left = [LARGEST_EVIDENCE]
+    left = [most]
 
     def cut(value: object, depth: int) -> object:
         left[0] -= 1
         if left[0] < 0 or depth > 6:
             return "…"
         if isinstance(value, dict):
-            return {_plain(str(key), 80): cut(item, depth + 1) for key, item in list(value.items())[:60]}
+            return {plain(str(key), 80): cut(item, depth + 1) for key, item in list(value.items())[:60]}
         if isinstance(value, list | tuple):
             return [cut(item, depth + 1) for item in list(value)[:60]]
         if isinstance(value, float) and not math.isfinite(value):
             return None
         if value is None or isinstance(value, bool | int | float):
             return value
-        return _plain(str(value), 500)
+        return plain(str(value), 500)
 
     small = cut(evidence, 0)
     assert isinstance(small, dict)  # noqa: S101  a dict becomes one

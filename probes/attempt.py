@@ -184,7 +184,7 @@ class TrySession(Session):
             return self._tried(failed.outcome, failed.reason, failed.at)
         except CannotCross as refused:
             return self._tried(refused.outcome, refused.reason)
-        except (TypeError, ValueError, KeyError, AttributeError) as nonsense:
+        except (TypeError, ValueError, KeyError, AttributeError, ArithmeticError) as nonsense:
             return self._tried(Outcome.PROTOCOL, f"an answer makes no sense: {nonsense!r}")
         finally:
             for stream in self._streams.values():

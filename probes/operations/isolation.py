@@ -12,11 +12,13 @@ from audit.actions import Action
 from audit.record import record
 from audit.values import SYSTEM, Actor, Subject
 from inventory.models import Subnet
+from probes.accept import LONGEST_REASON, plain, small
 from probes.errors import ProbeRefused
 from probes.models import Incident, IsolationCheck, ProbeHost
 from probes.verdict import Isolation, Judged
 
 LEAK_RULE: Final = "leak"
+LARGEST_EVIDENCE: Final = 6000  # values: a check is up to nine runs
 PAIRS_NOW: Final = 16
 State = IsolationCheck.State
 
@@ -36,8 +38,10 @@ def store(check: IsolationCheck, *, judged: Judged, evidence: dict[str, Any], no
     if row is None:
         return False
     row.state, row.finished_at, row.claimed_until = State.DONE, now, None
-    row.verdict, row.is_confirmed, row.sentence = judged.verdict, judged.is_confirmed, judged.sentence[:2000]
-    row.evidence = evidence
+    row.verdict, row.is_confirmed = judged.verdict, judged.is_confirmed
+    row.sentence = plain(judged.sentence, LONGEST_REASON)
+    # Both servers have a reason to keep a leak untold: nothing they answer may break the storing of it.
+    row.evidence = small(evidence, most=LARGEST_EVIDENCE)
     row.save()
     about = f"{row.plane}:{row.sender_id}:{row.target_id}"
     known = Incident.objects.select_for_update().filter(leak_of=about, acknowledged_at=None).first()

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from probes.attempt import Check, End, check
 from probes.terms import PortChoice
 from probes.verdict import NOT_ON_ETHERNET
@@ -138,7 +140,10 @@ def test_an_ethernet_port_is_not_applicable_unless_the_guard_is_off():
     assert found.evidence["applicable"] is False
 
 
-def test_nonsense_of_an_end_is_an_outcome():
-    found = Pair([COMPLETED, {"did": "attempt", "status": None}, COMPLETED]).check()
+@pytest.mark.parametrize(
+    "nonsense", [{"did": "attempt", "status": None}, {"did": "attempt", "status": 0, "took_ns": float("inf")}]
+)
+def test_nonsense_of_an_end_is_an_outcome(nonsense):
+    found = Pair([COMPLETED, nonsense, COMPLETED]).check()
     assert found.judged.verdict == "INCONCLUSIVE"
     assert found.evidence["attempt"]["outcome"] == "PROTOCOL"

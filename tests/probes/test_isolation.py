@@ -333,6 +333,14 @@ class TestAlarm:
         assert Incident.objects.count() == 2
         assert Event.objects.filter(action="probes:isolation:leak").count() == 4
 
+    @pytest.mark.parametrize("said", [float("nan"), float("inf"), "\0", "\ud800", ["x" * 999] * 999])
+    def test_no_answer_of_a_server_keeps_a_leak_untold(self, site, said):
+        row = IsolationCheck.objects.first()
+        IsolationCheck.objects.filter(pk=row.pk).update(state="RUNNING")
+        judged = replace(LEAK, sentence=f"{LEAK.sentence} {said}")
+        assert store(row, judged=judged, evidence={"attempt": {"kernel": said, str(said): 1}}, now=timezone.now())
+        assert (IsolationCheck.objects.get(pk=row.pk).verdict, Incident.objects.count()) == ("LEAK", 1)
+
     def test_an_inconclusive_check_calls_nothing_good_again(self, site):
         row = IsolationCheck.objects.first()
         self.store(row, LEAK)
