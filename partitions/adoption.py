@@ -304,6 +304,15 @@ def _of_policy(table: PartitionTable, fabric: ObservedFabric, registered: Iterab
         if violation.severity == "refuse" and violation.rule not in deploy.TOLERATED_IN_ADOPTION:
             mend = "Choose other owners for the partitions, or the provider for all, or mend the file first."
             yield Obstacle(violation.rule, violation.sentence, mend)
+    for partition in table.partitions:
+        # Who is a member by keyword is no row of anybody's: no rule could keep another tenant's port out of it.
+        if partition.tenant is not None and partition.keywords:
+            yield Obstacle(
+                "keyword-of-a-tenant",
+                f"Partition {partition.name} ({partition.pkey}) names its members by {partition.keywords[0].keyword}, "
+                f"so it holds ports of others than {partition.tenant}, and every port that comes later.",
+                "Leave it to the provider, or name its ports by GUID in the file on every manager host first.",
+            )
 
 
 def _create_ports(subnet: Subnet, table: PartitionTable) -> None:

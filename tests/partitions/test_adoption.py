@@ -92,6 +92,15 @@ def test_a_port_in_two_partitions_cannot_have_two_tenants(site: ByHand):
     assert not Partition.objects.exists()
 
 
+def test_a_partition_whose_members_are_named_by_keyword_is_no_tenants(site: ByHand):
+    look = site.look(b"Default=0x7fff: ALL=full;\nA=0x10: ALL=limited, SELF=full;\n")
+    with pytest.raises(AdoptionRefused, match="it holds ports of others than acme"):
+        adopt(site, look, owners={PKey(0x10): site.acme})
+    assert not Partition.objects.exists()
+    adopt(site, look)
+    assert Partition.objects.get(pkey=0x10).tenant is None
+
+
 def test_placing_starts_a_rollout_whose_plan_is_empty(site: ByHand, nudges):
     look = site.look(NAMED)
     first = adopt(site, look)
