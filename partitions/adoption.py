@@ -109,7 +109,9 @@ def explain_look(*, observation: Observation, owners: Owners | None = None) -> A
     A look that failed has one obstacle: its failure.
     """
     subnet = observation.subnet
-    chosen = {**_owners_of_rows(subnet), **(owners or {})}
+    rows = {pkey: row for pkey, row in Partition.objects.filter(subnet=subnet).by_pkey().items() if not row.retired_at}
+    chosen = {pkey: tenant for pkey, tenant in (owners or {}).items() if pkey not in rows}
+    chosen |= {pkey: row.tenant for pkey, row in rows.items() if row.tenant is not None}
     if observation.state != Observation.State.DONE:
         failure = Obstacle("look-failed", observation.failure or "The look is not finished.", "Look again.")
         return Adoption(subnet, observation, chosen, b"", {}, None, (failure,))
@@ -119,7 +121,11 @@ def explain_look(*, observation: Observation, owners: Owners | None = None) -> A
     fabric = queries.observed_fabric(observation)
     hosts = {host.name: GUID(host.port_guid) for host in ManagerHost.objects.filter(subnet=subnet).order_by("name")}
     master = next((name for name, guid in hosts.items() if [sm.guid for sm in fabric.masters] == [guid]), None)
-    obstacles = [*_of_hosts(hosts, managers, found), *_of_census(observation, fabric, hosts, master)]
+    obstacles = [
+        *_of_hosts(hosts, managers, found),
+        *_of_census(observation, fabric, hosts, master),
+        *_of_owners(rows, owners or {}),
+    ]
     if master is None or master not in found:
         return Adoption(subnet, observation, chosen, b"", found, None, tuple(obstacles))
     obstacles += _of_differing(found, master, fabric, hosts)
@@ -220,9 +226,17 @@ def _explanation(
     )
 
 
-def _owners_of_rows(subnet: Subnet) -> dict[PKey, Tenant]:
-    rows = Partition.objects.filter(subnet=subnet, retired_at=None, tenant__isnull=False).select_related("tenant")
-    return {PKey(row.pkey): row.tenant for row in rows if row.tenant is not None}
+def _of_owners(rows: Mapping[PKey, Partition], owners: Owners) -> Iterator[Obstacle]:
+    """Who has another owner chosen than the row says: its ports are known to be the former one's."""
+    for pkey, tenant in sorted(owners.items()):
+        row = rows.get(pkey)
+        if row is not None and row.tenant != tenant:
+            whose = "the provider" if row.tenant is None else row.tenant.name
+            yield Obstacle(
+                "owner",
+                f"Partition {row.name} ({pkey}) is {whose}'s already, so it cannot become {tenant.name}'s by adoption.",
+                "Leave its owner as it is.",
+            )
 
 
 def _of_hosts(

@@ -4,9 +4,11 @@ The word alone is not enough: the fabric must have been proven to give the serve
 the server says of itself counts for nothing, because its tenant was root on it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
+from typing import Any
 
 from django.db import transaction
+from django.db.models import Max
 from django.utils import timezone
 
 from audit.actions import Action
@@ -92,8 +94,9 @@ def _refuse_unproven(server: Server, bound: Iterable[Port], current: Revision) -
         _refuse_drift(observation, current)
     seen = {} if observation is None else observed_fabric(observation).ports
     owned = set(Partition.objects.filter(subnet=server.subnet, tenant__isnull=False).values_list("pkey", flat=True))
-    stuck, restored = _attempted(current, Rollout.State.STUCK), _attempted(current, Rollout.State.RESTORED)
-    for port in bound:
+    ports = list(bound)
+    stuck, restored = _stuck(current), _restored(server, {GUID(port.guid) for port in ports})
+    for port in ports:
         reading = seen.get(GUID(port.guid))
         held = [] if reading is None else sorted(owned & {entry & ~FULL_BIT for entry in reading.pkeys.values()})
         if held:
@@ -128,12 +131,43 @@ def _refuse_drift(observation: Observation, current: Revision) -> None:
             )
 
 
-def _attempted(current: Revision, state: Rollout.State) -> set[GUID]:
-    """The ports that a rollout on the current revision, which ended in `state`, gave a tenant's key."""
-    ended = Rollout.objects.filter(parent=current, state=state).values_list("revision__table", flat=True)
+def _stuck(current: Revision) -> set[GUID]:
+    """The ports that a stuck rollout on the current revision gave a tenant's key.
+
+    The next proof speaks of all of them: what a stuck rollout left on the hosts counts as what it changes.
+    """
+    ended = Rollout.objects.filter(parent=current, state=Rollout.State.STUCK).values_list("revision__table", flat=True)
+    return {guid for table in ended for guid in _given(table)}
+
+
+def _restored(server: Server, guids: Set[GUID]) -> set[GUID]:
+    """Those of `guids` that a rollout which was restored gave a tenant's key, and that no later proof was about.
+
+    A restore and a proof speak for the ports that they could read, and for those alone that they change. What was
+    cleaned since is clean of it. One query, and one for the later proofs of each rollout that was restored.
+    """
+    cleaned = Cleaning.objects.filter(port__hca__server=server).aggregate(newest=Max("at"))["newest"]
+    ended = Rollout.objects.filter(subnet=server.subnet, state=Rollout.State.RESTORED)
+    if cleaned is not None:
+        ended = ended.filter(finished_at__gt=cleaned)
+    unproven: set[GUID] = set()
+    for table, finished_at in ended.values_list("revision__table", "finished_at"):
+        given = guids & _given(table)
+        later = Rollout.objects.filter(
+            subnet=server.subnet, state=Rollout.State.PROVEN, finished_at__gt=finished_at
+        ).select_related("revision", "parent")
+        for proof in later if given else ():
+            named = {str(guid) for guid in given}
+            touched = refusals.held(proof.parent, named) ^ refusals.held(proof.revision, named)
+            given -= {GUID(guid) for _, guid, _ in touched}
+        unproven |= given
+    return unproven
+
+
+def _given(table: Mapping[str, Any]) -> set[GUID]:
+    """The ports that hold a tenant's key by a revision's stored table."""
     return {
         GUID(guid)
-        for table in ended
         for partition in table["partitions"]
         if partition["tenant"] is not None
         for guid, _ in partition["members"]

@@ -28,7 +28,7 @@ class Pool:
     free: int
     in_use: int
     cooling: int  # retired not long enough ago
-    held: int  # some port still holds it, or the fabric was not read since it was retired
+    held: int  # some port still holds it, or may: the fabric was not read since it was retired, or not all of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def _pool_numbers() -> list[int]:
 def _obstacles(subnet: Subnet, now: datetime) -> dict[int, _Obstacle]:
     """Every key that cannot be had, with the weightiest reason."""
     found: dict[int, _Obstacle] = {}
-    holders, read_at = _holders(subnet)
+    holders, read_at, unread = _holders(subnet)
     for number, guid in holders.items():
         found[number] = _Obstacle("held", f"{PKey(number)} is held by port {guid}, as the fabric was last read.")
     current = current_revision(subnet)
@@ -108,18 +108,29 @@ def _obstacles(subnet: Subnet, now: datetime) -> dict[int, _Obstacle]:
                 "held",
                 f"{pkey} was used by partition {partition.name}, and the fabric was not read since that was retired.",
             )
+        elif number not in found and unread is not None:
+            found[number] = _Obstacle(
+                "held",
+                f"{pkey} was used by partition {partition.name}, and port {unread} may hold it still: it could not be "
+                "read.",
+            )
     return found
 
 
-def _holders(subnet: Subnet) -> tuple[dict[int, GUID], datetime | None]:
-    """For each key that a port held in the latest full reading one such port, and when that was read."""
+def _holders(subnet: Subnet) -> tuple[dict[int, GUID], datetime | None, GUID | None]:
+    """For each key that a port held in the latest full reading one such port; when that was read; a port that was not.
+
+    A port that is not on the fabric is no holder: OpenSM writes its table before it lets anything through.
+    """
     observation = latest_observation(subnet)
     if observation is None:
-        return {}, None
+        return {}, None, None
     holders: dict[int, GUID] = {}
-    for guid, port in observed_fabric(observation).ports.items():
+    ports = observed_fabric(observation).ports
+    unread = min((guid for guid, port in ports.items() if not port.is_read), default=None)
+    for guid, port in ports.items():
         for number in port.pkeys.values():
             holders.setdefault(number & ~FULL_BIT, guid)
     holders.pop(DEFAULT_NUMBER, None)
     holders.pop(0, None)
-    return holders, observation.read_at
+    return holders, observation.read_at, unread

@@ -221,6 +221,7 @@ def draw_up_plan(
             *policy.check(table, limits(fabric, table), sm_ports_registered=table.sm_ports, standing=current),
             *handover.overtaking(plan, current),
             *_left_behind(selected, changes, current),
+            *_into_retired(changes),
         ),
         managers=tuple(ManagerHost.objects.filter(subnet=subnet).order_by("name").values_list("name", flat=True)),
     )
@@ -263,6 +264,19 @@ def _left_behind(
             f"{refusals.moment(change.at)}, and that is not in this selection. Roll out all changes, or wait until "
             f"{change.by} has rolled out or discarded it.",
         )
+
+
+def _into_retired(changes: Iterable[StagedChange]) -> Iterable[Violation]:
+    """Nothing joins a retired partition: by its P_Key the port would land in whichever partition has that now."""
+    for change in changes:
+        if change.kind_to is not None and change.partition.retired_at is not None:
+            yield Violation(
+                rule="retired",
+                severity="refuse",
+                where=str(change.port.guid),
+                sentence=f"Port {change.port} is staged into {change.partition.name}, which was retired at "
+                f"{refusals.moment(change.partition.retired_at)}. Discard that change.",
+            )
 
 
 def _part(value: object) -> str:

@@ -25,15 +25,20 @@ def refuse_target(server: Server, target: Partition | None, source: Partition | 
         )
     if target is None:
         return
-    if target.retired_at is not None:
-        raise MoveRefused(
-            f"{target.name} was retired at {moment(target.retired_at)} and takes no members. Choose another partition.",
-            rule="retired",
-        )
+    refuse_retired(target)
     if target.subnet_id != server.subnet_id:
         raise MoveRefused(
             f"{server} is on another subnet than {target.name}. Choose a partition of subnet {server.subnet}.",
             rule="another_subnet",
+        )
+
+
+def refuse_retired(target: Partition) -> None:
+    """A retired partition takes no members: its P_Key may be another's soon."""
+    if target.retired_at is not None:
+        raise MoveRefused(
+            f"{target.name} was retired at {moment(target.retired_at)} and takes no members. Choose another partition.",
+            rule="retired",
         )
 
 

@@ -126,6 +126,7 @@ def _stage(
 ) -> tuple[StagedChange, ...]:
     person = as_person(actor)
     mirror.catch_up(server.subnet)
+    _hold(source, target)
     standing = Standing.of(server)
     refusals.refuse_unfit_ports(standing)
     refusals.refuse_rolling_out(server.subnet, {port.guid: server.hostname for port in standing.ports})
@@ -169,6 +170,18 @@ def _stage(
         tenant_key=tenant_key([*partitions.values()]),
     )
     return staged
+
+
+def _hold(source: Partition | None, target: Partition | None) -> None:
+    """Hold both partitions' rows until the transaction ends, so that nobody retires the target meanwhile.
+
+    Partitions come before servers, as in `retire_partition`.
+    """
+    ids = [partition.pk for partition in (source, target) if partition is not None]
+    rows = Partition.objects.select_for_update(of=("self",), no_key=True).filter(pk__in=ids).order_by("pk")
+    for fresh in rows:
+        if target is not None and fresh.pk == target.pk:
+            refusals.refuse_retired(fresh)
 
 
 def _joining(

@@ -188,12 +188,21 @@ def _members(
                 Note("not-a-guid", spec.line, "warn", f"No port can have the GUID 0x{number:016x}; it is left out.")
             )
             continue
-        last = by_class.get((_type_of(guid, fabric), guid == fabric.sm_port))
-        if last is not None and last[0] > at and last[1] != _membership(spec):
-            message = f"Port {guid} is left out: a later keyword has the last word and makes it {last[1]}."
+        port = fabric.ports.get(guid)
+        types: tuple[NodeType, ...] = _TYPES if port is None else (port.node_type,)
+        lasts = [by_class.get((kind, guid == fabric.sm_port)) for kind in types]
+        overruling = [last for last in lasts if last and last[0] > at and last[1] != _membership(spec)]
+        if overruling and len(overruling) < len(lasts):
+            message = (
+                f"Port {guid} is not on the fabric, and what it will be there hangs on its kind: a later keyword has "
+                "the last word on some. Take it out of the file, name it behind the keywords, or bring it up."
+            )
+            notes.append(Note("absent-port", spec.line, "refuse", message))
+        elif overruling:
+            message = f"Port {guid} is left out: a later keyword has the last word and makes it {overruling[0][1]}."
             notes.append(Note("keyword-wins", spec.line, "ok", message))
-            continue
-        yield Member(guid, _membership(spec))
+        if lasts[0] not in overruling:  # an absent port is shown as what an HCA's would be
+            yield Member(guid, _membership(spec))
 
 
 def _keywords(by_class: Mapping[_Class, tuple[int, Membership]], sm_type: NodeType) -> Iterator[KeywordMember]:

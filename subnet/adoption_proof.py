@@ -40,6 +40,12 @@ class PortDifference:
     found: tuple[str, ...]
     written: tuple[str, ...]
 
+    @property
+    def becomes_full_in_default(self) -> bool:
+        """Whether the one difference is that the port would be full in Default and not limited."""
+        found, written = set(self.found), set(self.written)
+        return (found - written, written - found) == ({"0x7fff"}, {"0xffff"})
+
     def __str__(self) -> str:
         return f"{self.guid}: {', '.join(self.found) or 'nothing'} → {', '.join(self.written) or 'nothing'}"
 
@@ -49,7 +55,7 @@ class Explanation:
     """Everything about one hand-written file on one fabric. `data` are the bytes we would write, b"" without a table.
 
     `differences` are ports that would change now (none, or it is refused); `after_takeover` those that would be other
-    than by the found file once another registered SM is master, by its port.
+    than by the found file once another registered SM is master, by its port (only for the better, or it is refused).
     """
 
     reading: Reading = field(repr=False)
@@ -117,6 +123,7 @@ def explain(
     if differences:
         obstacles.append(_would_change(differences))
     after = {guid: compare(found, data, Fabric(ports=fabric.ports, sm_port=guid)) for guid in {*sm_ports} - {master}}
+    obstacles += _of_takeover(after, sm_ports)
     return Explanation(
         reading=reading,
         adopted=adopted,
@@ -229,6 +236,21 @@ def _would_change(differences: tuple[PortDifference, ...]) -> Obstacle:
         f"{_listed(differences)}.",
         "Nothing is placed. Keep the file as it is and report these lines: FabricUI cannot say this file yet.",
     )
+
+
+def _of_takeover(after: Mapping[GUID, tuple[PortDifference, ...]], sm_ports: Collection[GUID]) -> Iterator[Obstacle]:
+    """A takeover may leave manager hosts' ports better off in Default; anything else would be our doing."""
+    for guid, differences in sorted(after.items()):
+        worse = [one for one in differences if not (one.guid in sm_ports and one.becomes_full_in_default)]
+        if worse:
+            yield Obstacle(
+                "takeover-would-change",
+                f"After a takeover by the SM of port {guid}, {len(worse)} ports would hold other keys with the file "
+                f"that FabricUI would write: {_listed(worse)}. The file names a manager host's port and says SELF "
+                "behind it, and FabricUI writes keywords first.",
+                "Put SELF in front of the ports that are named, or take the manager hosts' ports out there, on both "
+                "manager hosts; reload the master, and take a new look.",
+            )
 
 
 def _listed(differences: Collection[PortDifference]) -> str:

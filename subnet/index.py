@@ -102,7 +102,10 @@ def predict(
     history = history or PortHistory()
     master = _master(observed, capacity, history)
     others = _newcomers(observed, capacity, history)
-    has_wrapped = master.used >= capacity if master is not None else max(observed, default=0) >= capacity - 1
+    if master is not None:
+        has_wrapped = master.used >= capacity
+    else:
+        has_wrapped = any(max(table, default=0) >= capacity - 1 for table in (*history.tables, observed))
     sweeps = [slots.sweep(target) for slots in others]
     # Without the wrap defect it does not depend on what is remembered which keys find no room: one slot a key.
     sweep = sweeps[0] if master is None else master.sweep(target)

@@ -169,3 +169,16 @@ def test_no_page_has_inline_script_or_style(site, operator):
         assert "'unsafe-inline'" not in answer.headers["Content-Security-Policy"]
         assert not re.search(r"<style|\sstyle=|\son[a-z]+=|javascript:", text), page
         assert all("src=" in attributes for attributes in re.findall(r"<script\b([^>]*)>", text)), page
+
+
+@pytest.mark.parametrize("where", ["path", "query", "field", "name of a field"])
+def test_a_nul_is_a_bad_request_everywhere(site, operator, where):
+    """PostgreSQL takes no NUL in a text; SQLite does, so only the answer shows that none came so far."""
+    clean = reverse("console:server_clean", args=[site.provider.servers[0].public_id])
+    if where == "path":
+        answer = operator.get("/partitions/%00/")
+    elif where == "query":
+        answer = operator.get(reverse("console:plan"), {"selection": "tenant:\0"})
+    else:
+        answer = operator.post(clean, {"reason": "erased\0"} if where == "field" else {"reason": "erased", "\0": ""})
+    assert answer.status_code == 400

@@ -1,6 +1,7 @@
 """A small provider on rows: two tenants, two operators, servers of two ports, two manager hosts, a first revision."""
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -50,11 +51,16 @@ class Provider:
         return server
 
     def observe(
-        self, *, read_at: datetime | None = None, extra: dict[str, int] | None = None, held_default: int = 0x7FFF
+        self,
+        *,
+        read_at: datetime | None = None,
+        extra: dict[str, int] | None = None,
+        held_default: int = 0x7FFF,
+        unread: Collection[str] = (),
     ) -> Observation:
         """A finished look at the fabric as the current revision would have it, with `extra` entries; capacity 64.
 
-        `held_default` is the entry at index 0 of every port but the manager hosts'.
+        `held_default` is the entry at index 0 of every port but the manager hosts'; the ports `unread` answered no SMP.
         """
         current = Fence.objects.get(subnet=self.subnet).current
         held = current.partition_table().by_port()
@@ -73,6 +79,7 @@ class Provider:
                     "state": "ACTIVE", "phys": "LinkUp", "master_sm_lid": 1, "is_sm": guid in SM_PORTS,
                     "capacity": 64, "pkeys": {str(index): f"{entry:#06x}" for index, entry in keys.items()},
                     "leaf": None, "description": "", "reading": "read", "error": None,
+                    **({"pkeys": {}, "reading": "unreadable", "error": "timed out"} if guid in unread else {}),
                 }
             )  # fmt: skip
         lines.append({"kind": "end", "ports": len(guids), "smps": 1, "timeouts": 0, "seconds": 0.1})

@@ -148,6 +148,18 @@ def test_what_is_adopted_is_what_was_looked_at(site: ByHand):
     assert adopt(site, look).partition_table().partition(PKey(0x10)).name == "prod"
 
 
+@pytest.mark.parametrize("first", ["acme", None])
+def test_adopting_again_gives_no_partition_another_owner(site: ByHand, first):
+    """Its row keeps its owner; a table that named another one would part the board from the file."""
+    look = site.look(NAMED)
+    adopt(site, look, owners={PKey(0x10): site.acme} if first else {})
+    with pytest.raises(AdoptionRefused, match=r"0x0010\) is (Acme|the provider)'s already"):
+        adopt(site, site.look(NAMED), owners={PKey(0x10): site.bert})
+    revision = adopt(site, site.look(NAMED))
+    rows = dict(Partition.objects.values_list("pkey", "tenant__slug"))
+    assert {int(p.pkey): p.tenant for p in revision.partition_table().partitions} == rows
+
+
 def test_an_old_look_is_not_adopted(site: ByHand):
     look = site.look(NAMED, age=timedelta(hours=1))
     with pytest.raises(StalePlan, match="Take a new look"):

@@ -146,3 +146,24 @@ def test_an_attempt_from_before_the_cleaning_is_forgotten_and_a_new_one_is_not(p
     attempt(provider, server, training, Rollout.State.RESTORED)
     mirror.catch_up(provider.subnet)
     assert set(Port.objects.values_list("former_tenant__slug", flat=True)) == {"acme"}
+
+
+def test_another_proof_that_did_not_read_the_port_does_not_free_it(provider, training):
+    """A proof says nothing of ports that it does not concern and could not read: they are only listed as owed."""
+    server = provider.server(1)
+    attempt(provider, server, training, Rollout.State.RESTORED)
+    provider.settled_move(provider.server(2), None, training)
+    provider.observe(unread=[port.guid for port in Port.objects.filter(hca__server=server)])
+    assert "was not read since" in refusal(provider, "not_proven", server)
+    provider.observe()
+    operations.mark_clean(server=server, actor=provider.otto, reason="erased")
+
+
+def test_a_removal_that_was_proven_after_an_attempt_needs_no_other_look(provider, training):
+    """The server may be switched off to be erased once the proof has seen its ports without the key."""
+    server = provider.server(1)
+    attempt(provider, server, training, Rollout.State.RESTORED)
+    provider.settled_move(server, None, training)
+    provider.settled_move(server, training, None)
+    provider.observe(unread=[port.guid for port in Port.objects.filter(hca__server=server)])
+    operations.mark_clean(server=server, actor=provider.otto, reason="erased")

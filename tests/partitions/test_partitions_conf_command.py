@@ -154,6 +154,7 @@ def test_in_words(capsys):
         (("check", "/no/such/file"), "cannot be read: No such file"),
         (("check", str(ROOT)), "cannot be read: Is a directory"),
         (("check", "a\0b"), "cannot be read: "),
+        (("check", "/dev/zero"), "holds more than 256 MiB"),
         (("explain", path_of("A01"), "--topology", NET, "--sm", "0xzz"), "is not a GUID"),
         (("explain", path_of("A01"), "--topology", NET, "--sm", "0x0"), "is no port's GUID"),
         (("explain", path_of("A01"), "--topology", NET, "--sm", "0x99"), "no connected end port 0x0000000000000099"),
@@ -186,3 +187,18 @@ def test_standard_input_without_a_database_and_one_sentence_for_a_mistake():
 def test_a_path_that_was_meant_from_the_folder_before():
     done = outside("check", "partitions_conf/" + EXPECTED["A01"]["file"], OLDPWD=str(FOLDER.parent))
     assert done.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("shell", "sentence"),
+    [
+        ('"$@" - <&-', "'-' cannot be read: standard input is closed."),
+        (f'"$@" {path_of("A01")} >&-', "cannot be written: standard output is closed."),
+        (f'"$@" {path_of("A01")} --json >/dev/full', "cannot be written: No space left on device."),
+    ],
+)
+def test_streams_that_are_closed_or_full_are_one_sentence(shell, sentence):
+    command = [sys.executable, "manage.py", "partitions_conf", "check"]
+    done = subprocess.run(["sh", "-c", shell, "sh", *command], cwd=ROOT, capture_output=True, check=False, text=True)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert sentence in done.stderr

@@ -89,6 +89,18 @@ def test_a_key_that_a_port_still_holds_stays_away(provider, monkeypatch):
     assert 0x0201 in could_be_drawn(provider, monkeypatch)
 
 
+def test_a_retired_key_that_an_unreadable_port_may_hold_stays_away(provider, monkeypatch):
+    retired(provider, 0x0201, days=31)
+    guid = str(provider.server(1).hcas.first().ports.first())
+    provider.observe(unread=[guid])
+    assert 0x0201 not in could_be_drawn(provider, monkeypatch)
+    assert 0x0202 in could_be_drawn(provider, monkeypatch)  # nobody here ever gave that one to a port
+    with pytest.raises(PartitionRefused, match=f"port {guid} may hold it still: it could not be read"):
+        provider.partition("new", provider.bert, 0x0201)
+    provider.observe()
+    assert 0x0201 in could_be_drawn(provider, monkeypatch)
+
+
 def test_a_key_that_nobody_here_knows_but_a_port_holds_stays_away(provider, monkeypatch):
     guid = str(provider.server(1).hcas.first().ports.first())
     provider.observe(extra={guid: 0x8202})

@@ -11,7 +11,7 @@ from deploy.models import Observation, Revision, Rollout
 from inventory.models import ManagerHost, Port, Server
 from partitions import operations
 from partitions.errors import MoveRefused, StalePlan
-from partitions.models import StagedChange
+from partitions.models import Partition, StagedChange
 from partitions.selection import Selection
 from subnet.errors import UnsafePlan
 
@@ -272,3 +272,14 @@ def test_another_manager_host_is_a_plan_without_servers(moved):
     drawn = moved.plan(moved.olga)
     assert not drawn.is_empty
     assert drawn.sentence == ("No server moves, but the manager hosts have changed: 2 ports change their P_Keys.")
+
+
+def test_nothing_joins_a_retired_partition_whoever_has_its_key_now(provider, training):
+    """By its P_Key alone the port would land in the other tenant's partition."""
+    provider.move(provider.server(1), None, training)
+    Partition.objects.filter(pk=training.pk).update(retired_at=timezone.now() - timedelta(days=400))
+    Partition.objects.create(subnet=provider.subnet, tenant=provider.bert, name="heir", pkey=training.pkey)
+    with pytest.raises(MoveRefused) as refused:
+        provider.roll_out(provider.olga)
+    assert refused.value.rule == "retired"
+    assert "is staged into training, which was retired at" in str(refused.value)

@@ -3,6 +3,7 @@
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 from django.conf import settings
@@ -112,3 +113,18 @@ def test_what_is_going_out_is_held_while_it_starts(monkeypatch, meanwhile):
     assert isinstance(refused, MoveRefused), refused
     assert refused.rule == "rolling_out"
     assert StagedChange.objects.count() == 2
+
+
+def test_a_partition_is_retired_while_somebody_moves_a_server_into_it():
+    """Whoever comes first, nothing is staged into a partition that is retired."""
+    provider = build()
+    server = provider.server(1)
+    for number in range(5):
+        target = provider.partition(f"training-{number}", provider.acme)
+        results = together(
+            partial(operations.stage_move, server=server, source=None, target=target, actor=provider.olga),
+            partial(operations.retire_partition, partition=target, actor=provider.otto),
+        )
+        assert sum(isinstance(result, (MoveRefused, PartitionRefused)) for result in results) == 1, results
+        assert not StagedChange.objects.filter(partition__retired_at__isnull=False).exists()
+        operations.discard(changes=StagedChange.objects.all(), actor=provider.olga)

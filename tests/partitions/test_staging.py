@@ -8,7 +8,7 @@ from partitions import operations
 from partitions.board import board
 from partitions.errors import MoveRefused
 from partitions.models import Membership as MembershipRow
-from partitions.models import StagedChange
+from partitions.models import Partition, StagedChange
 from people.models import User
 from subnet.pkey import Membership
 
@@ -197,3 +197,21 @@ def test_a_staged_port_that_calls_itself_something_else_moves_on_with_its_server
     Port.objects.filter(guid=ports(server)[0]).update(**claim)
     provider.move(server, training, None)
     assert staged() == set()
+
+
+@pytest.mark.parametrize("how", ["move", "add", "membership"])
+def test_a_partition_that_was_retired_while_the_page_was_open_takes_nobody(provider, training, how):
+    """The row was read before somebody retired it: what counts is what it says under the lock."""
+    server, read_before = provider.server(1), Partition.objects.get(pk=training.pk)
+    operations.retire_partition(partition=training, actor=provider.otto)
+    calls = {
+        "move": lambda: provider.move(server, None, read_before),
+        "add": lambda: operations.stage_add(server=server, target=read_before, actor=provider.olga),
+        "membership": lambda: operations.stage_membership(
+            server=server, partition=read_before, membership=Membership.LIMITED, actor=provider.olga
+        ),
+    }
+    with pytest.raises(MoveRefused) as refused:
+        calls[how]()
+    assert refused.value.rule == "retired"
+    assert not StagedChange.objects.exists()

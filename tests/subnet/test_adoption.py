@@ -200,8 +200,44 @@ def test_every_mix_of_keywords_gives_the_same_keys_or_is_refused(partition: str,
     if partition.startswith("Default") and rules(explanation):
         assert rules(explanation) == ["master-limited"]
         return
-    assert rules(explanation) == []
+    if rules(explanation):
+        assert rules(explanation) == ["takeover-would-change"]
+        assert members == f"{N[1]}=limited, SELF=full"
+        return
     assert explanation.differences == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Default=0x7fff: ALL=full;\nA=0x10: {N[1]}=limited, SELF=full;\n",  # node01 would lose 0x10
+        f"Default=0x7fff: ALL=full;\nA=0x10: {N[2]}=limited, SELF=full;\n",  # node02 would stay limited
+        f"Default=0x7fff: ALL=limited, {N[2]}=limited, SELF=full;\n",  # and so would the new master in Default
+        f"Default=0x7fff: ALL=full;\nA=0x10: SELF=full, {N[2]}=limited, ALL=limited;\n",
+    ],
+)
+def test_what_a_takeover_alone_would_change_is_in_the_way(text: str):
+    explanation = explained(text)
+    worse = read(text.encode(), fabric(N[2])).tables != read(explanation.data, fabric(N[2])).tables
+    assert worse == (rules(explanation) == ["takeover-would-change"])
+    assert all(change.guid in SM_PORTS for changes in explanation.after_takeover.values() for change in changes)
+
+
+@pytest.mark.parametrize("kind", ["CA", "SW", "RT"])
+@pytest.mark.parametrize(
+    "members", ["{0}=limited, ALL_CAS=full", "{0}=limited, ALL_SWITCHES=full", "SELF, {0}=full, ALL_ROUTERS, ALL_CAS"]
+)
+def test_an_absent_port_whose_kind_decides_is_in_the_way(members: str, kind):
+    absent = GUID("0x0210fa0300ff0001")
+    text = f"Default=0x7fff: ALL=full;\nA=0x10: {members.format(absent)};\n"
+    assert rules(explained(text)) == ["absent-port"]
+    # Behind the keywords, or before one that says the same of every kind, it is what it is.
+    for mended in (f"ALL_CAS=full, {absent}=limited", f"{absent}=limited, ALL=full", f"{absent}=full, ALL_CAS=full"):
+        text = f"Default=0x7fff: ALL=full;\nA=0x10: {mended};\n"
+        explanation = explained(text)
+        ports = {**fabric().ports, absent: EndPort(absent, absent, kind)}
+        assert rules(explanation) == []
+        assert compare(text.encode(), explanation.data, Fabric(ports=ports, sm_port=N[1])) == ()
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Where keys stand after the next sweep."""
 
-from subnet.index import predict
+from subnet.index import PortHistory, predict
 from subnet.pkey import Membership, PKey
 from tests.subnet.fabrics import FULL, INFERENCE, LIMITED, TRAINING
 
@@ -69,3 +69,15 @@ def test_toggling_a_membership_on_a_wrapped_table():
     assert kinds(predict(wrapped, 4, {PKey(1): FULL, PKey(3): FULL}, LIMITED)) == []
     # Default changes in place at index 0 and is never part of the wrap.
     assert kinds(predict(wrapped, 4, {PKey(1): FULL, PKey(3): FULL}, FULL)) == []
+
+
+def test_a_table_that_was_full_earlier_has_wrapped_though_its_end_is_free_now():
+    """The process lives on: what was missed between two looks does not unwrap it."""
+    full = {0: 0xFFFF, 1: 0x8301, 2: 0x8010, 3: 0x8011}
+    now = {0: 0xFFFF, 1: 0x2C41, 2: 0x7FFE}
+    wanted = {PKey(0x7FFE): Membership.FULL, PKey(0x10): Membership.FULL}
+    for tables in ((full, now), (full, {0: 0xFFFF}, now)):
+        found = predict(now, 4, wanted, Membership.FULL, history=PortHistory(tables))
+        assert [hazard.keys for hazard in found.hazards if hazard.kind == "wrap_defect"] == [(0xFFFE,)]
+    other = predict(now, 4, wanted, Membership.FULL, history=PortHistory((now,)))
+    assert not [hazard for hazard in other.hazards if hazard.kind == "wrap_defect"]

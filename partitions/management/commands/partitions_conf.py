@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
@@ -18,6 +18,7 @@ from subnet.guid import GUID
 from subnet.opensm_reading import Fabric, Reading, check, read
 
 UNANSWERED = 2
+_LARGEST = 256 << 20  # bytes; files of 50 MB are read in a minute and 1 GiB of memory
 _HELP = {
     "check": "verdict and findings, without knowing the fabric",
     "explain": "each end port's P_Key table on a given fabric, by a freshly started OpenSM",
@@ -72,14 +73,23 @@ class Command(BaseCommand):
 
     def _print(self, pieces: Iterator[str]) -> None:
         """Write the answer piece by piece; a reader that stops reading (head) is no error."""
+        if sys.stdout is None:  # it was closed before Python began
+            raise CommandError("The answer cannot be written: standard output is closed.", returncode=UNANSWERED)
         try:
             for piece in pieces:
                 self.stdout.write(piece, ending="")
             self.stdout.write("\n", ending="")
             self.stdout.flush()
         except BrokenPipeError:
-            # Python would complain again when it flushes at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _write_no_more()
+        except OSError as error:
+            _write_no_more()
+            raise CommandError(f"The answer cannot be written: {error.strerror}.", returncode=UNANSWERED) from error
+
+
+def _write_no_more() -> None:
+    # Python would complain again when it flushes at exit.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _read(data: bytes, fabric: Fabric, options: dict[str, Any]) -> Reading:
@@ -101,11 +111,22 @@ def _bytes_of(name: str) -> bytes:
     """The bytes of a file or, for `-`, of standard input."""
     try:
         if name == "-":
-            return sys.stdin.buffer.read()
-        return _path(name).read_bytes()
+            if sys.stdin is None:  # it was closed before Python began
+                raise ValueError("standard input is closed")
+            return _some(sys.stdin.buffer)
+        with _path(name).open("rb") as file:
+            return _some(file)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise CommandError(f"{name!r} cannot be read: {why}.", returncode=UNANSWERED) from error
+
+
+def _some(file: BinaryIO) -> bytes:
+    """All of it; raise ValueError for what never ends, as a device does, or is no partition file by its size."""
+    data = file.read(_LARGEST + 1)
+    if len(data) > _LARGEST:
+        raise ValueError(f"it holds more than {_LARGEST >> 20} MiB")
+    return data
 
 
 def _path(name: str) -> Path:
