@@ -104,4 +104,6 @@ class Action(StrEnum):
     PROBE_CONSENT = "probes:tenant:consent", "changed the consent to probes of"
     PROBE_NOW = "probes:scope:run-now", "asked for probes now in"
     PROBE_INCIDENT_OPEN = "probes:incident:open", "found a probe incident on"
+    ISOLATION_LEAK = "probes:isolation:leak", "found that tenants can reach each other:"
+    ISOLATION_NOW = "probes:isolation:check-now", "asked for checks of isolation now in"
     PROBE_INCIDENT_ACKNOWLEDGE = "probes:incident:acknowledge", "acknowledged a probe incident on"

@@ -9,12 +9,12 @@ from django.conf import settings
 from inventory.models import ManagerHost as ManagerHostRow
 from inventory.models import Subnet
 from remote.errors import AccessRefused
-from remote.manager_host import HostVerbs, ManagerHost
+from remote.manager_host import ManagerHost
 from remote.shell import Reply, Shell
 from remote.ssh import SSHShell
 
 
-def connect(subnet: Subnet) -> list[HostVerbs]:
+def connect(subnet: Subnet) -> list[ManagerHost]:
     """Every manager host of `subnet`, in order of name. Nothing is connected before the first call.
 
     Without a key every call raises AccessRefused with the sentence that says which file is missing, so that a
@@ -24,7 +24,7 @@ def connect(subnet: Subnet) -> list[HostVerbs]:
 
 
 @contextmanager
-def connected(subnet: Subnet) -> Iterator[list[HostVerbs]]:
+def connected(subnet: Subnet) -> Iterator[list[ManagerHost]]:
     """The same for a `with` block; the connections are let go at its end."""
     hosts = connect(subnet)
     try:

@@ -21,6 +21,8 @@ app.conf.update(
         "deploy.tasks.run_rollout": {"queue": "rollout"},
         "deploy.tasks.observe": {"queue": "observe"},
         "probes.tasks.run": {"queue": "probe"},
+        "probes.tasks.attempt": {"queue": "probe"},
+        "probes.tasks.ask_for_paths": {"queue": "observe"},
     },
     broker_connection_retry_on_startup=True,
     worker_hijack_root_logger=False,
@@ -28,6 +30,7 @@ app.conf.update(
         "look again at unfinished rollouts": {"task": "deploy.tasks.tick", "schedule": 5.0},
         "hand events to followers": {"task": "audit.tasks.follow", "schedule": 5.0},
         "queue and begin probes": {"task": "probes.tasks.tick", "schedule": 5.0},
+        "check isolation": {"task": "probes.tasks.check_isolation", "schedule": 10.0},
         "roll up old probes": {"task": "probes.tasks.roll_up", "schedule": 3600.0},
     },
 )

@@ -188,6 +188,10 @@ PROBES_AT_ONCE = environment.number("FABRICUI_PROBES_AT_ONCE", 8, least=1)
 PROBE_PAIRS_PER_TICK = environment.number("FABRICUI_PROBE_PAIRS_PER_TICK", 64, least=1)
 PROBE_RUNS_KEPT_DAYS = environment.number("FABRICUI_PROBE_RUNS_KEPT_DAYS", 30, least=1)
 PROBE_DAYS_KEPT_DAYS = environment.number("FABRICUI_PROBE_DAYS_KEPT_DAYS", 730, least=1)
+PROBE_ISOLATION_INTERVAL_S = environment.number("FABRICUI_PROBE_ISOLATION_INTERVAL_S", 3600, least=60)
+PROBE_ISOLATION_PAIRS = environment.number("FABRICUI_PROBE_ISOLATION_PAIRS", 8, least=1)
+# For tests only: attempts on Ethernet are real, although no P_Key keeps anybody apart there.
+PROBE_ISOLATION_ON_ETHERNET = environment.flag("FABRICUI_PROBE_ISOLATION_ON_ETHERNET", False)
 METRICS_TOKEN = environment.text("FABRICUI_METRICS_TOKEN", "")  # empty: no metrics
 
 # --- language, time, files ----------------------------------------------------------------------------------

@@ -39,8 +39,32 @@ def state(value: str) -> Lamp:
     return _STATE.get(value, UNKNOWN)
 
 
+_ISOLATION = {
+    "ISOLATED": Lamp("good", "shield-check", "isolated"),
+    "LEAK": Lamp("bad", "alert-octagon", "LEAK"),
+    "INCONCLUSIVE": Lamp("warn", "help-circle", "inconclusive"),
+}
+
+
+def isolation(verdict: str) -> Lamp:
+    """How a verdict on isolation is drawn."""
+    return _ISOLATION.get(verdict, UNKNOWN)
+
+
+def isolation_state(state: str) -> Lamp:
+    """How a check of isolation without a verdict is drawn."""
+    return _STATE.get(state, UNKNOWN)
+
+
 def incident(*, is_acknowledged: bool, has_recovered: bool) -> Lamp:
     """How an incident is drawn."""
     if is_acknowledged:
         return Lamp("idle", "circle-check", "acknowledged")
     return Lamp("warn", "alert-triangle", "good again") if has_recovered else Lamp("bad", "alert-octagon", "bad")
+
+
+def leak(*, is_acknowledged: bool, has_recovered: bool) -> Lamp:
+    """How the incident of a leak is drawn."""
+    if is_acknowledged:
+        return Lamp("idle", "circle-check", "acknowledged")
+    return Lamp("warn", "shield-check", "isolated again") if has_recovered else Lamp("bad", "alert-octagon", "critical")

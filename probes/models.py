@@ -13,12 +13,13 @@ from partitions.models import Partition
 from people.models import Tenant
 from people.public_id import new_public_id
 from probes.judgement import Verdict
-from probes.querysets import HostQuerySet, PairQuerySet, RunQuerySet, ScopeQuerySet
+from probes.querysets import HostQuerySet, IsolationQuerySet, PairQuerySet, RunQuerySet, ScopeQuerySet
 from probes.schedule import LoadMode, Why
 from probes.terms import Kind, Outcome
+from probes.verdict import Isolation
 
 
-def _choices(enum: type[Kind | LoadMode | Outcome | Verdict | Why]) -> list[tuple[str, str]]:
+def _choices(enum: type[Isolation | Kind | LoadMode | Outcome | Verdict | Why]) -> list[tuple[str, str]]:
     return [(item.value, item.value.lower().replace("_", " ")) for item in enum]
 
 
@@ -260,12 +261,73 @@ class ProbeDay(models.Model):
         return f"{self.pair} on {self.day}"
 
 
+class IsolationCheck(models.Model):
+    """One thing that must fail from one server to another of a different tenant, and the verdict on it."""
+
+    class Plane(models.TextChoices):
+        CONTROL = "CONTROL", "control plane"  # the SA refuses a path: the SM's view only
+        DATA = "DATA", "data plane"  # a write between the two is dropped
+
+    class State(models.TextChoices):
+        QUEUED = "QUEUED", "queued"
+        RUNNING = "RUNNING", "running"
+        DONE = "DONE", "done"
+        DROPPED = "DROPPED", "not run"  # the tables changed, or it may not be made any more
+
+    class Cause(models.TextChoices):
+        ROLLOUT = "ROLLOUT", "a rollout"
+        SCHEDULE = "SCHEDULE", "the schedule"
+        NOW = "NOW", "a person"
+
+    subnet = models.ForeignKey(Subnet, on_delete=models.PROTECT, related_name="isolation_checks")
+    public_id = models.CharField(max_length=12, unique=True, default=new_public_id, editable=False)
+    plane = models.CharField(max_length=7, choices=Plane)
+    sender = models.ForeignKey(Server, on_delete=models.PROTECT, related_name="+")
+    target = models.ForeignKey(Server, on_delete=models.PROTECT, related_name="+")
+    sender_guid = models.CharField(max_length=18, blank=True)  # of the port; empty on Ethernet
+    target_guid = models.CharField(max_length=18, blank=True)
+    sender_tenant = models.CharField(max_length=60, blank=True)  # its label then; empty: no tenant's
+    target_tenant = models.CharField(max_length=60, blank=True)
+    cause = models.CharField(max_length=8, choices=Cause)
+    rollout = models.ForeignKey(Rollout, on_delete=models.PROTECT, null=True, related_name="isolation_checks")
+    asked_by = models.CharField(max_length=150, blank=True)  # the person, for NOW
+    state = models.CharField(max_length=7, choices=State, default=State.QUEUED)
+    asked_at = models.DateTimeField()
+    claimed_until = models.DateTimeField(null=True)  # RUNNING beyond it: the worker is gone
+    finished_at = models.DateTimeField(null=True)
+    verdict = models.CharField(max_length=12, choices=_choices(Isolation), blank=True)
+    is_confirmed = models.BooleanField(default=False)  # by a counter
+    sentence = models.TextField(blank=True)
+    evidence = models.JSONField(default=dict)
+
+    objects = IsolationQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=~Q(sender=models.F("target")), name="isolation_check_has_two_ends"),
+            models.CheckConstraint(
+                condition=Q(state="DONE") & ~Q(verdict="") | ~Q(state="DONE") & Q(verdict=""),
+                name="isolation_verdict_when_done",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["state", "plane"], name="isolation_waiting"),
+            models.Index(fields=["subnet", "-asked_at"], name="isolation_newest"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.sender} → {self.target} ({self.get_plane_display()})"
+
+
 class Incident(models.Model):
     """Something a person should look at. It stays until somebody acknowledges it, also when it is good again."""
 
     public_id = models.CharField(max_length=12, unique=True, default=new_public_id, editable=False)
-    pair = models.ForeignKey(ProbePair, on_delete=models.CASCADE, related_name="incidents")
-    rule = models.CharField(max_length=12)  # probes.judgement.Rule
+    pair = models.ForeignKey(ProbePair, on_delete=models.CASCADE, null=True, related_name="incidents")
+    # Of a leak instead of a pair: the check that found it. Such an incident is critical.
+    leak = models.ForeignKey(IsolationCheck, on_delete=models.PROTECT, null=True, related_name="incidents")
+    leak_of = models.CharField(max_length=60, blank=True)  # plane and both servers: one open incident each
+    rule = models.CharField(max_length=12)  # probes.judgement.Rule, or "leak"
     sentence = models.TextField()
     run = models.ForeignKey(ProbeRun, on_delete=models.SET_NULL, null=True, related_name="+")  # that opened it
     opened_at = models.DateTimeField()
@@ -280,12 +342,19 @@ class Incident(models.Model):
         constraints = [
             models.UniqueConstraint(
                 fields=["pair", "rule"], condition=Q(acknowledged_at=None), name="one_open_incident"
-            )
+            ),
+            models.UniqueConstraint(
+                fields=["leak_of"], condition=Q(acknowledged_at=None) & ~Q(leak_of=""), name="one_open_leak"
+            ),
+            models.CheckConstraint(
+                condition=Q(pair=None) & ~Q(leak=None) & ~Q(leak_of="") | ~Q(pair=None) & Q(leak=None, leak_of=""),
+                name="incident_is_one_of_two",
+            ),
         ]
         indexes = [models.Index(fields=["acknowledged_at", "-opened_at"], name="incident_open_first")]
 
     def __str__(self) -> str:
-        return f"{self.rule}: {self.pair}"
+        return f"{self.rule}: {self.leak or self.pair}"
 
 
 class RolloutComparison(models.Model):

@@ -10,7 +10,7 @@ from people.models import User
 
 if TYPE_CHECKING:
     from inventory.models import Server
-    from probes.models import ProbeHost, ProbePair, ProbeRun, ProbeScope  # noqa: F401  the models import this file
+    from probes.models import IsolationCheck, ProbeHost, ProbePair, ProbeRun, ProbeScope  # noqa: F401  the models import this file
 
 
 class _Reviewed[Row: models.Model](models.QuerySet[Row]):
@@ -67,3 +67,11 @@ class RunQuerySet(_Reviewed["ProbeRun"]):
     def touching(self, server: "Server") -> Self:
         """Those in which `server` took part."""
         return self.filter(models.Q(sender__server=server) | models.Q(target__server=server))
+
+
+class IsolationQuerySet(_Reviewed["IsolationCheck"]):
+    """Checks that tenants cannot reach each other."""
+
+    def whole(self) -> Self:
+        """With everything that a page says of a check, in one query."""
+        return self.select_related("sender", "target", "rollout", "subnet")

@@ -101,11 +101,7 @@ class Session:
                 stream.close()
 
     def _run(self) -> RunResult:
-        self._open()
-        for end, hello in self._ask_both("hello", _HELLO_S).items():
-            if hello.get("protocol") != PROTOCOL:
-                raise self._failed(Outcome.PROTOCOL, end, f"it speaks protocol {hello.get('protocol')!r}")
-            self._after[end]["host"] = {k: hello.get(k) for k in ("host", "kernel", "python", "memlock")}
+        self._greet()
         self._set_up()
         self._connect()
         result, seen_s = self._transfer()
@@ -124,6 +120,13 @@ class Session:
         return RunResult(outcome, self._order.kind, reason=reason, advice=advice_for(outcome), evidence=block)
 
     # The steps
+
+    def _greet(self) -> None:
+        self._open()
+        for end, hello in self._ask_both("hello", _HELLO_S).items():
+            if hello.get("protocol") != PROTOCOL:
+                raise self._failed(Outcome.PROTOCOL, end, f"it speaks protocol {hello.get('protocol')!r}")
+            self._after[end]["host"] = {k: hello.get(k) for k in ("host", "kernel", "python", "memlock")}
 
     def _open(self) -> None:
         for end, shell in self._shells.items():
@@ -151,9 +154,10 @@ class Session:
             if is_source or end == SENDER:
                 work["order"] = order_seed
             choice = asdict(order.sender if end == SENDER else order.target)
+            pkey = order.pkey if end == SENDER or order.target_pkey is None else order.target_pkey
             requests[end] = {
                 "do": "setup", "kind": order.kind.value, "role": role, "work": work, "choice": choice,
-                "pkey": order.pkey, "token": token, "patience_s": self._deadline_s, "tcp_port": order.tcp_port,
+                "pkey": pkey, "token": token, "patience_s": self._deadline_s, "tcp_port": order.tcp_port,
                 "limits": {"timeout": order.ack_timeout, "retry_cnt": order.retry_count},
             }  # fmt: skip
         self.setups = self._ask_both(requests, _SETUP_S)

@@ -114,12 +114,15 @@ class Order:
     `cable_m` is the least length of the way in metres, for the rule that nothing is faster than light; `seed` gives
     the pattern and the order of the pieces, and differs from run to run. An unanswered packet is sent again after
     4.096 µs × 2^`ack_timeout`, `retry_count` (0 to 7) times (kvprobe, 4.2). `tcp_port` (0 = free) is for Kind.TCP.
+
+    `target_pkey` is for an attempt that must fail only: the P_Key of the target's end, `pkey` being the sender's.
     """
 
     profile: Profile
     seed: int
     kind: Kind = Kind.RDMA
     pkey: int | None = None
+    target_pkey: int | None = None
     sl: int = 0
     traffic_class: int = 0
     sender: PortChoice = PortChoice()

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from probes.views import export, incidents, matrix, metrics, pair, runs, scopes, settings
+from probes.views import export, incidents, isolation, matrix, metrics, pair, runs, scopes, settings
 
 app_name = "probes"
 urlpatterns = [
@@ -17,6 +17,9 @@ urlpatterns = [
     path("scopes/<str:public_id>/pairs/<str:sender_id>/<str:target_id>/", pair.series, name="series"),
     path("runs/<str:public_id>/", runs.run, name="run"),
     path("rollouts/<str:public_id>/", runs.around_rollout, name="around_rollout"),
+    path("isolation/", isolation.isolation, name="isolation"),
+    path("isolation/now/", isolation.check_now, name="isolation_now"),
+    path("isolation/<str:public_id>/", isolation.check, name="isolation_check"),
     path("incidents/", incidents.incidents, name="incidents"),
     path("incidents/<str:public_id>/acknowledge/", incidents.acknowledge, name="acknowledge"),
     path("metrics", metrics.metrics, name="metrics"),

@@ -5,6 +5,7 @@ HostVerbs is what a rollout works with. The verbs themselves are served by `remo
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Protocol
 
@@ -27,6 +28,7 @@ from remote.errors import (
     VerbRefused,
     WrapperMismatch,
 )
+from remote.path_record import MOST_PAIRS, PathAnswers, parse_answer
 from remote.shell import Shell
 from subnet.guid import GUID
 
@@ -304,6 +306,28 @@ class ManagerHost:
     def log_since(self, mark: ReloadMark) -> bytes:
         """See HostVerbs."""
         return self._checked("log_since", str(mark.log_inode), str(mark.log_offset))
+
+    def path_records(self, pairs: Sequence[tuple[GUID, GUID]], *, timeout_s: float) -> PathAnswers:
+        """See remote.path_record.PathVerbs."""
+        if not 1 <= len(pairs) <= MOST_PAIRS:
+            raise ValueError(f"path_record takes 1 to {MOST_PAIRS} pairs, not {len(pairs)}.")
+        words = [f"{source}:{target}" for source, target in pairs]
+        values = self._values(
+            self._checked("path_record", str(math.ceil(timeout_s)), *words, timeout_s=timeout_s + _WAY_S)
+        )
+        try:
+            answers = tuple(parse_answer(line) for line in values.all("path"))
+        except ValueError as nonsense:
+            raise self._nonsense("path_record", str(nonsense)) from nonsense
+        if [(answer.source, answer.target) for answer in answers] != list(pairs):
+            raise self._nonsense("path_record", f"{len(answers)} pairs, others than were asked")
+        return PathAnswers(
+            asker=GUID(values.first("port_guid")),
+            default_entry=values.first("default_entry"),
+            sm_lid=values.number("sm_lid"),
+            sm_guid=values.first("sm_guid"),
+            answers=answers,
+        )
 
     def close(self) -> None:
         """See HostVerbs. The digests are checked again after the next connect."""

@@ -12,7 +12,9 @@ from probes.operations.scopes import tenant_key_of
 
 
 def incident_subject(incident: Incident) -> Subject:
-    """Name an incident in the trail by the pair it is about."""
+    """Name an incident in the trail by the pair it is about, or by the check that found a leak."""
+    if incident.leak is not None or incident.pair is None:
+        return Subject(kind="probe-incident", key=incident.public_id, label=str(incident.leak))
     return Subject(kind="probe-incident", key=incident.public_id, label=f"{incident.pair} ({incident.pair.scope})")
 
 
@@ -30,6 +32,6 @@ def acknowledge_incident(*, incident: Incident, actor: Actor, note: str) -> Inci
     record(
         action=Action.PROBE_INCIDENT_ACKNOWLEDGE, actor=actor, subject=incident_subject(row), reason=row.note,
         before={"rule": row.rule, "sentence": row.sentence, "times": row.times},
-        tenant_key=tenant_key_of(row.pair.scope),
+        tenant_key=tenant_key_of(row.pair.scope) if row.pair is not None else "",
     )  # fmt: skip
     return row

@@ -62,3 +62,9 @@ def size(count: int | None) -> str:
 def intcomma_plain(value: int) -> str:
     """A whole number with commas between thousands."""
     return f"{value:,}"
+
+
+@register.filter
+def pkey_hex(value: object) -> str:
+    """A P_Key table entry as text, a dash when there is none."""
+    return f"0x{value & 0xFFFF:04x}" if isinstance(value, int) else "–"

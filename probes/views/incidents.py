@@ -10,7 +10,7 @@ from people.actor import actor_of
 from people.permissions import is_operator, operator_required, reviewer_required
 from probes import lamps, operations
 from probes.errors import ProbesError
-from probes.models import Incident, ProbeScope
+from probes.models import Incident, IsolationCheck, ProbeScope
 
 PAGE = 50
 
@@ -38,7 +38,24 @@ def incidents(request: HttpRequest) -> HttpResponse:
         )
         for item in page
     ]
-    shown = {"page": page, "rows": rows, "show_all": show_all, "may_act": is_operator(request.user)}
+    leaks = Incident.objects.filter(leak__in=IsolationCheck.objects.visible_to(request.user)).select_related(
+        "leak__sender", "leak__target", "leak__rollout"
+    )
+    leaks = leaks.order_by("acknowledged_at", "-opened_at")
+    shown_leaks = [
+        (
+            item,
+            lamps.leak(is_acknowledged=item.acknowledged_at is not None, has_recovered=item.recovered_at is not None),
+        )
+        for item in (leaks if show_all else leaks.filter(acknowledged_at=None))[:PAGE]
+    ]
+    shown = {
+        "page": page,
+        "rows": rows,
+        "leaks_shown": shown_leaks,
+        "show_all": show_all,
+        "may_act": is_operator(request.user),
+    }
     return render(request, "probes/incidents.html", shown)
 
 

@@ -1,6 +1,6 @@
 """One run with its evidence, and the comparisons around a rollout."""
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
@@ -8,7 +8,8 @@ from django.views.decorators.http import require_safe
 from deploy.models import Rollout
 from people.permissions import reviewer_required
 from probes.forgeable import FORGEABLE, NOT_PROVEN
-from probes.models import ProbeRun, ProbeScope, RolloutComparison
+from probes.models import IsolationCheck, ProbeRun, RolloutComparison
+from probes.views.isolation import lamp_of
 
 # What both ends said, in the order in which people look at it; anything else follows by name.
 _FIRST = ("backend", "device", "port", "link_layer", "rate", "lid", "gid", "pkey_index", "pkey_entry", "mtu", "qpns")
@@ -46,15 +47,19 @@ def run(request: HttpRequest, public_id: str) -> HttpResponse:
 @reviewer_required
 def around_rollout(request: HttpRequest, public_id: str) -> HttpResponse:
     """What the pairs that a rollout touched could do before and after."""
-    if not ProbeScope.objects.visible_to(request.user).exists():
-        raise Http404
     rollout = get_object_or_404(Rollout.objects.select_related("revision"), public_id=public_id)
     rows = (
         RolloutComparison.objects.filter(rollout=rollout)
         .select_related("scope__partition", "scope__probe_set", "sender__server", "target__server", "before", "after")
         .order_by("scope", "sender__server__hostname", "target__server__hostname", "profile")
     )
-    return render(request, "probes/rollout.html", {"rollout": rollout, "lines": [(row, _change(row)) for row in rows]})
+    checks = IsolationCheck.objects.visible_to(request.user).whole().filter(rollout=rollout).order_by("pk")
+    shown = {
+        "rollout": rollout,
+        "lines": [(row, _change(row)) for row in rows],
+        "checks": [(check, lamp_of(check)) for check in checks],
+    }
+    return render(request, "probes/rollout.html", shown)
 
 
 def _change(row: RolloutComparison) -> float | None:
