@@ -35,8 +35,8 @@ _ADVICE = {
         "LimitMEMLOCK=infinity for sshd, or order a profile with a smaller buffer."
     ),
     Outcome.BUSY: (
-        "It is tried again by itself. If another probe holds the port for long, look who (lsof); if others send much for "
-        "long, raise the scope's share, or probe at another time."
+        "It is tried again by itself. If another probe holds the port for long, look who (lsof); if others send much "
+        "for long, raise the scope's share, or probe at another time."
     ),
     Outcome.UNREACHABLE: "Check that the server is up and its sshd reachable from the probe worker.",
     Outcome.ACCESS_REFUSED: "Put the line that install-probe prints into the probe account's authorized_keys.",

@@ -95,7 +95,7 @@ type _Found = tuple[dict[int, list[Rail]], dict[int, ProbeHost], dict[int, str]]
 
 
 def _of_partition(scope: ProbeScope) -> _Found:
-    """Of a partition: by server, its member ports, its probe host, its name. A port's own line comes before keywords."""
+    """Of a partition: by server, its member ports, its probe host, its name. A port's own line wins over keywords."""
     rows = (
         Membership.objects.filter(partition=scope.partition_id, port__hca__isnull=False)
         .select_related("port__hca__server__probe_host")
