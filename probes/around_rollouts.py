@@ -38,7 +38,7 @@ def follow(event: Event) -> None:
     rows_of_ports = ProbeHost.objects.usable().filter(
         server__subnet=rollout.subnet, server__hcas__ports__link_layer=Port.LinkLayer.INFINIBAND
     )
-    by_port = dict(rows_of_ports.values_list("server__hcas__ports__guid", "pk"))
+    by_port = {GUID(guid): host for guid, host in rows_of_ports.values_list("server__hcas__ports__guid", "pk")}
     hosts = {by_port[guid] for guid in touched(before, after, by_port)}
     if not hosts:
         return

@@ -86,7 +86,7 @@ def speed_of_card(guest: Guest, mbit_s: int) -> Iterator[None]:
     try:
         yield
     finally:
-        guest.admin(f"ethtool -s {CARD} speed -1")
+        guest.admin(f"ethtool -s {CARD} speed 4294967295")  # SPEED_UNKNOWN
 
 
 @contextmanager
@@ -113,12 +113,13 @@ def traffic(sender: Guest, target: Guest) -> Iterator[None]:
 
 @contextmanager
 def memory_limit(guest: Guest, kib: int) -> Iterator[None]:
-    """Let sessions pin at most this much."""
-    guest.admin(f"prlimit --pid $(cat /run/sshd.pid) --memlock={kib * 1024}:{kib * 1024}")
+    """Let sessions pin at most this much; those of connections that stand already, too."""
+    each = "for process in $(pgrep sshd); do prlimit --pid $process --memlock={0}:{0} || true; done"
+    guest.admin(each.format(kib * 1024))
     try:
         yield
     finally:
-        guest.admin("prlimit --pid $(cat /run/sshd.pid) --memlock=unlimited:unlimited")
+        guest.admin(each.format("unlimited"))
 
 
 @contextmanager
