@@ -34,7 +34,10 @@ _ADVICE = {
         "Raise the probe account's limit: “fabricui-probe - memlock unlimited” in /etc/security/limits.d, or "
         "LimitMEMLOCK=infinity for sshd, or order a profile with a smaller buffer."
     ),
-    Outcome.BUSY: "Another probe holds the port; the next tick tries again. If it stays so, look who holds it (lsof).",
+    Outcome.BUSY: (
+        "It is tried again by itself. If another probe holds the port for long, look who (lsof); if others send much "
+        "for long, raise the scope's share, or probe at another time."
+    ),
     Outcome.UNREACHABLE: "Check that the server is up and its sshd reachable from the probe worker.",
     Outcome.ACCESS_REFUSED: "Put the line that install-probe prints into the probe account's authorized_keys.",
     Outcome.HOST_KEY_MISMATCH: "If the server was set up anew, pin its new host key; else find out what answers there.",

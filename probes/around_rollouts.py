@@ -4,7 +4,8 @@ A follower of the trail: at least once and possibly late, so it asks the rows wh
 once. It only queues the wish; the next tick plans it before everything but a person's own wish.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from itertools import zip_longest
 from typing import Final
 
 from django.utils import timezone
@@ -12,12 +13,15 @@ from django.utils import timezone
 from audit.actions import Action
 from audit.models import Event
 from deploy.models import Rollout
-from partitions.mirror import batches
+from inventory.models import Port
 from probes.members import natural, roll_of
 from probes.models import ProbeHost, ProbePair, ProbeRun, ProbeScope, RolloutComparison
 from probes.pairing import Pair
 from probes.schedule import first_peers
 from probes.terms import Kind
+from subnet.guid import GUID
+from subnet.member import NodeType
+from subnet.pkey import PKey
 from subnet.table import PartitionTable
 
 FOLLOWED: Final = frozenset({Action.ROLLOUT_PROVEN, Action.ROLLOUT_DEGRADED, Action.ROLLOUT_RESTORED})
@@ -30,38 +34,46 @@ def follow(event: Event) -> None:
     rollout = Rollout.objects.select_related("revision", "parent", "subnet").filter(public_id=event.subject_key).first()
     if rollout is None or RolloutComparison.objects.filter(rollout=rollout).exists():
         return
-    guids = touched(rollout.parent.partition_table(), rollout.revision.partition_table())
-    hosts: set[int] = set()
-    for batch in batches(sorted(guids)):
-        found = ProbeHost.objects.usable().filter(server__hcas__ports__guid__in=batch)
-        hosts |= set(found.values_list("pk", flat=True))
+    before, after = rollout.parent.partition_table(), rollout.revision.partition_table()
+    rows_of_ports = ProbeHost.objects.usable().filter(
+        server__subnet=rollout.subnet, server__hcas__ports__link_layer=Port.LinkLayer.INFINIBAND
+    )
+    by_port = {GUID(guid): host for guid, host in rows_of_ports.values_list("server__hcas__ports__guid", "pk")}
+    hosts = {by_port[guid] for guid in touched(before, after, by_port)}
     if not hosts:
         return
     is_back = rollout.state == Rollout.State.RESTORED
     table = (rollout.parent if is_back else rollout.revision).partition_table()
-    rows: list[RolloutComparison] = []
-    for scope in ProbeScope.objects.named().filter(subnet=rollout.subnet, is_enabled=True).order_by("pk"):
-        rows += _of_scope(scope, rollout, _members(scope, table), hosts)
+    scopes = ProbeScope.objects.named().filter(subnet=rollout.subnet, is_enabled=True).order_by("pk")
+    asked = [_of_scope(scope, rollout, _members(scope, table, by_port), hosts) for scope in scopes]
+    # Scopes take turns, so that a change of Default, which touches everybody, leaves none of them out.
+    rows = [row for turn in zip_longest(*asked) for row in turn if row is not None]
     RolloutComparison.objects.bulk_create(rows[:MOST], batch_size=200)
 
 
-def touched(before: PartitionTable, after: PartitionTable) -> set[str]:
-    """The port GUIDs whose explicit P_Keys differ between the two tables."""
-    had, has = before.by_port(), after.by_port()
-    return {str(guid) for guid in had.keys() | has.keys() if had.get(guid) != has.get(guid)}
+def touched(before: PartitionTable, after: PartitionTable, ports: Iterable[GUID]) -> set[GUID]:
+    """Those of these HCA ports whose P_Keys differ between the tables: by GUID, by keyword, or in Default.
+
+    A port that an SM uses counts as SELF in both, because either of them may be the master.
+    """
+    asked: list[tuple[GUID, NodeType, bool]] = [
+        (guid, "CA", guid in before.sm_ports or guid in after.sm_ports) for guid in ports
+    ]
+    had, has = before.keys_of_some(asked), after.keys_of_some(asked)
+    return {guid for guid, _, _ in asked if had[guid] != has[guid]}
 
 
-def _members(scope: ProbeScope, table: PartitionTable) -> list[int]:
+def _members(scope: ProbeScope, table: PartitionTable, by_port: Mapping[GUID, int]) -> list[int]:
     """The hosts of the scope by name. Of a partition as `table` says, for the board may not have followed it yet."""
     if scope.partition is None:
         return [member.host.pk for member in roll_of(scope).members]
-    pkey = scope.partition.pkey
-    guids = [str(member.guid) for one in table.partitions if int(one.pkey) == pkey for member in one.members]
-    found: dict[int, str] = {}
-    for batch in batches(guids):
-        rows = ProbeHost.objects.usable().filter(server__hcas__ports__guid__in=batch)
-        found |= dict(rows.values_list("pk", "server__hostname"))
-    return sorted(found, key=lambda host: natural(found[host]))
+    pkey = PKey(scope.partition.pkey)
+    held = table.keys_of_some([(guid, "CA", guid in table.sm_ports) for guid in by_port])
+    hosts = {by_port[guid] for guid, keys in held.items() if pkey in keys}
+    names = dict(
+        ProbeHost.objects.usable().filter(server__subnet=scope.subnet_id).values_list("pk", "server__hostname")
+    )
+    return sorted(hosts & names.keys(), key=lambda host: natural(names[host]))
 
 
 def _of_scope(scope: ProbeScope, rollout: Rollout, members: list[int], hosts: set[int]) -> list[RolloutComparison]:

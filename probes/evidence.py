@@ -43,7 +43,7 @@ def assemble(order: Order, setups: dict[str, Any], crossing: Crossing | None, af
 
 _EVIDENCE_OF_SETUP = (
     "backend", "uverbs", "pkey_index", "pkey_entry", "lid", "qpns", "completions", "chain", "queue_depth", "interface",
-    "address", "speed_mbit_s", "streams", "python",
+    "address", "speed_mbit_s", "streams", "python", "load", "load_pct", "load_gbps", "load_s",
 )  # fmt: skip
 
 

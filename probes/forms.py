@@ -41,6 +41,10 @@ class SettingsForm(forms.Form):
     )
     service_level = forms.IntegerField(label="Service level (SL)")
     is_patient = forms.BooleanField(required=False, label="Its servers are emulated or very slow: wait longer for them")
+    busy_pct = forms.IntegerField(
+        label="Put off above this share of the line, %",
+        help_text="What others send through a port in the second before a run. 100: never put off.",
+    )
     line_bad_pct = forms.FloatField(label="Bad below this share of the line, %", help_text="Profile link only.")
     peers_warn_pct = forms.FloatField(label="Warn below this share of the best peer, %")
     peers_latency_factor = forms.FloatField(label="Warn above this many times the quickest peer")
@@ -82,6 +86,7 @@ class SettingsForm(forms.Form):
                 tcp_interface=given["tcp_interface"].strip(),
                 service_level=given["service_level"],
                 is_patient=given["is_patient"],
+                busy_pct=given["busy_pct"],
             )
         except InvalidSettings as error:
             field = "mib_per_run" if error.field == "bytes_per_run" else error.field

@@ -78,6 +78,66 @@ class HeatMap:
     pairs: int
 
 
+@dataclass(frozen=True, slots=True)
+class Block:
+    """What is known of the pairs between two groups of hosts, counted where the rows are.
+
+    `worst` is the worst value (Gb/s, or ns of a latency profile), `worst_pct` the worst share of a line.
+    """
+
+    row: int
+    column: int
+    tested: int
+    failed: int
+    bad: int
+    oldest: datetime
+    worst: float | None
+    worst_pct: float | None
+    best: float | None
+
+
+def draw_blocks(nodes: Sequence[Node], blocks: Iterable[Block], *, is_latency: bool, now: datetime) -> HeatMap:
+    """Draw more than 64 hosts from what was counted; `Block.row` and `.column` are places in `grouped(nodes)`."""
+    groups = grouped(nodes)
+    found = {(block.row, block.column): block for block in blocks}
+    has_line = not is_latency and any(block.worst_pct is not None for block in found.values())
+    scale = Scale.LINE if has_line else Scale.BEST
+    values = [block.best for block in found.values() if block.best is not None]
+    best = None if not values else min(values) if is_latency else max(values)
+    rows = []
+    for row, line in enumerate(groups):
+        cells = []
+        for column, other in enumerate(groups):
+            pairs = len(line) * len(other) - (len(line) if row == column else 0)
+            block = found.get((row, column))
+            cells.append(_cell_of(block, pairs, scale=scale, best=best, is_latency=is_latency, now=now))
+        rows.append(Row(_title(line), "", tuple(cells)))
+    return HeatMap(
+        scale, tuple(map(_title, groups)), tuple(rows), True, sum(block.tested for block in found.values()),
+        sum(block.failed for block in found.values()), len(nodes) * (len(nodes) - 1),
+    )  # fmt: skip
+
+
+def _cell_of(
+    block: Block | None, pairs: int, *, scale: Scale, best: float | None, is_latency: bool, now: datetime
+) -> Cell:
+    if block is None:
+        return Cell("heat-none", "", f"{pairs} pairs: not tested")
+    age = f", {_age(now - block.oldest)} old"
+    classes = " heat-old" if now - block.oldest > OLD_AFTER else ""
+    percent = block.worst_pct
+    if scale is Scale.BEST and best and block.worst:
+        percent = 100 * (best / block.worst if is_latency else block.worst / best)
+    if block.failed or percent is None:
+        failed = block.failed or block.tested
+        return Cell(f"heat-failed{classes}", f"✕{failed}", f"{pairs} pairs: {failed} failed{age}")
+    if block.bad:
+        classes += " heat-bad"
+    of = "of the line" if scale is Scale.LINE else "of the best pair"
+    words = f"{pairs} pairs: worst of {block.tested} tested {percent:.1f} % {of}{age}"
+    return Cell(f"heat-{level_of(percent)}{classes}", str(int(percent)), words)
+
+
 def draw(nodes: Sequence[Node], newest: Iterable[Newest], *, is_latency: bool, now: datetime) -> HeatMap:
     """Draw the matrix of `nodes`, in their order; `newest` may name hosts that are no longer there."""
     by_pair = {(item.sender, item.target): item for item in newest}
@@ -85,7 +145,7 @@ def draw(nodes: Sequence[Node], newest: Iterable[Newest], *, is_latency: bool, n
     here = [item for (one, other), item in by_pair.items() if one in names and other in names]
     scale = Scale.LINE if any(item.pct_line is not None for item in here) and not is_latency else Scale.BEST
     share = _shares(here, scale=scale, is_latency=is_latency)
-    groups = _blocks(nodes)
+    groups = grouped(nodes)
     is_blocked = len(groups) < len(nodes)
     rows = []
     for line in groups:
@@ -108,7 +168,8 @@ def level_of(percent: float) -> int:
     return sum(percent >= bound for bound in LEVELS)
 
 
-def _blocks(nodes: Sequence[Node]) -> list[list[Node]]:
+def grouped(nodes: Sequence[Node]) -> list[list[Node]]:
+    """The hosts in at most 64 groups of neighbours, one each up to 64 hosts."""
     size = -(-len(nodes) // LARGEST) if len(nodes) > LARGEST else 1
     return [list(nodes[start : start + size]) for start in range(0, len(nodes), size)]
 

@@ -26,6 +26,7 @@ _STATE = {
     "DONE": Lamp("good", "circle-check", "measured"),
     "FAILED": Lamp("bad", "x", "failed"),
     "DROPPED": Lamp("idle", "circle-minus", "not run"),
+    "DEFERRED": Lamp("idle", "hourglass", "put off"),
 }
 
 

@@ -6,9 +6,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from inventory.models import Port
-from partitions.models import Membership
+from partitions.desired import keywords_of
+from partitions.models import Membership, Partition
 from probes.models import ProbeConsent, ProbeHost, ProbeScope, ProbeSetMember
 from probes.terms import PortChoice
+from subnet.member import membership_by_keyword
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,7 @@ type _Found = tuple[dict[int, list[Rail]], dict[int, ProbeHost], dict[int, str]]
 
 
 def _of_partition(scope: ProbeScope) -> _Found:
-    """Of a partition: by server, its member ports, its probe host, its name."""
+    """Of a partition: by server, its member ports, its probe host, its name. A port's own line wins over keywords."""
     rows = (
         Membership.objects.filter(partition=scope.partition_id, port__hca__isnull=False)
         .select_related("port__hca__server__probe_host")
@@ -102,18 +104,30 @@ def _of_partition(scope: ProbeScope) -> _Found:
     rails: dict[int, list[Rail]] = defaultdict(list)
     hosts: dict[int, ProbeHost] = {}
     names: dict[int, str] = {}
-    for row in rows:
-        hca = row.port.hca
+    ports = {row.port: row.kind for row in rows}
+    for port, kind in (_by_keyword(scope.partition) | ports).items():
+        hca = port.hca
         if hca is None:
             continue
         server = hca.server
-        rails[server.pk].append(Rail(port_choice(row.port), is_ethernet=False, is_limited=row.kind == "limited"))
+        rails[server.pk].append(Rail(port_choice(port), is_ethernet=False, is_limited=kind == "limited"))
         names[server.pk] = server.hostname
         if hasattr(server, "probe_host"):
             hosts[server.pk] = server.probe_host
     for mine in rails.values():
         mine.sort(key=lambda rail: (natural(rail.choice.device), rail.choice.port))
     return dict(rails), hosts, names
+
+
+def _by_keyword(partition: Partition | None) -> dict[Port, str]:
+    """The ports that a keyword such as ALL_CAS makes members of a partition, with their kind; mostly none."""
+    kind = membership_by_keyword(keywords_of(partition), "CA", is_self=False) if partition else None
+    if partition is None or kind is None:
+        return {}
+    ports = Port.objects.filter(
+        subnet=partition.subnet_id, hca__isnull=False, link_layer=Port.LinkLayer.INFINIBAND, missing_since=None
+    )
+    return dict.fromkeys(ports.select_related("hca__server__probe_host").order_by("guid"), kind.value)
 
 
 def _of_probe_set(scope: ProbeScope) -> _Found:

@@ -97,6 +97,9 @@ class ProbeScope(models.Model):
     tcp_interface = models.CharField(max_length=32, blank=True)  # empty: no TCP baseline
     service_level = models.PositiveSmallIntegerField(default=0)
     is_patient = models.BooleanField(default=False)  # its hosts are emulated, or very slow: wait longer for them
+    busy_pct = models.PositiveSmallIntegerField(
+        default=20, db_default=20
+    )  # a run waits when others send more through its port
     next_at = models.DateTimeField(null=True)  # the tick looks at it again then
     position = models.PositiveBigIntegerField(default=0)  # of the rounds (probes.pairing)
     rail = models.PositiveSmallIntegerField(default=0)  # whose turn it is
@@ -147,6 +150,7 @@ class ProbeRun(models.Model):
         DONE = "DONE", "done"
         FAILED = "FAILED", "failed"
         DROPPED = "DROPPED", "dropped"  # never begun: too late, or no longer allowed
+        DEFERRED = "DEFERRED", "deferred"  # a port was busy; `next_try` is the row that tries again
 
     public_id = models.CharField(max_length=12, unique=True, default=new_public_id, editable=False)
     test = models.CharField(max_length=9, choices=Test, default=Test.TRANSFER)
@@ -167,6 +171,7 @@ class ProbeRun(models.Model):
     claimed_until = models.DateTimeField(null=True)  # CLAIMED or RUNNING beyond it: the worker is gone
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
+    next_try = models.OneToOneField("self", on_delete=models.SET_NULL, null=True, related_name="deferred")
     outcome = models.CharField(max_length=20, choices=_choices(Outcome), blank=True)
     reason = models.TextField(blank=True)  # what was seen
     advice = models.TextField(blank=True)  # how to mend it

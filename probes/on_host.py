@@ -46,6 +46,7 @@ PATTERN_BYTES = 65537  # prime: two pieces at different places never hold the sa
 MOST = {"piece_bytes": 1 << 30, "pieces": 1 << 17, "buffer_bytes": 4 << 30, "total_bytes": 1 << 37, "queue_pairs": 8}
 WATCH_S = 0.5  # how often a waiting target looks whether its port is still there
 LOOK_S = 0.05  # how often a busy loop looks at stdin and the clock
+LOAD_S = 1.0  # over which the traffic of others is measured before a run
 STATUS = {
     0: "SUCCESS", 1: "LOC_LEN_ERR", 2: "LOC_QP_OP_ERR", 4: "LOC_PROT_ERR", 5: "WR_FLUSH_ERR", 9: "REM_INV_REQ_ERR",
     10: "REM_ACCESS_ERR", 11: "REM_OP_ERR", 12: "RETRY_EXC_ERR", 13: "RNR_RETRY_EXC_ERR", 21: "GENERAL_ERR",
@@ -122,6 +123,14 @@ class Wire:
         self._fill(0)
         if now > deadline:
             raise Refusal("TIMED_OUT", "the transfer was not over in its time")
+
+    def pause_until(self, moment: float) -> None:
+        """Wait until this time of the monotonic clock, unless the controller goes."""
+        while True:
+            left = moment - time.monotonic()
+            if left <= 0:
+                return
+            self._fill(left)
 
     def send(self, answer: Dict[str, Any]) -> None:
         """Write one answer whole."""
@@ -270,6 +279,78 @@ def counters(device: str, port: int) -> Dict[str, int]:
             if text.isdigit():
                 found[name] = int(text)
     return found
+
+
+def interface_of(facts: Dict[str, Any]) -> str:
+    """The network interface below an Ethernet port; "" where there is none."""
+    if facts["link_layer"] != "Ethernet":
+        return ""
+    device, port = facts["device"], str(facts["port"])
+    return read(SYSFS, device, "parent") or read(SYSFS, device, "ports", port, "gid_attrs", "ndevs", "0")
+
+
+def interface_gbps(name: str) -> Optional[float]:
+    """The speed of an interface; None when its driver knows none (a virtual card says -1)."""
+    text = read(NET_SYSFS, name, "speed") if name else ""
+    return int(text) / 1000.0 if text.isdigit() and int(text) else None
+
+
+def port_gbps(facts: Dict[str, Any]) -> Optional[float]:
+    """The negotiated rate of a port; of a software device that of the card below it, for its own is made up."""
+    if facts["is_software"]:
+        return interface_gbps(interface_of(facts))
+    found = re.match(r"([0-9]+(?:\.[0-9]+)?) Gb/sec", facts["rate"])
+    return float(found.group(1)) if found else None
+
+
+class Load:
+    """What others send through a port or an interface, measured before a run so that it is not made worse.
+
+    On InfiniBand port_xmit_data and port_rcv_data count in units of four bytes. On Ethernet they count the RDMA traffic
+    alone, if they are there, and the interface below counts the rest.
+    """
+
+    def __init__(self, facts: Optional[Dict[str, Any]] = None, interface: str = "") -> None:
+        self.facts = facts
+        self.interface = interface_of(facts) if facts else interface
+        self.gbps = port_gbps(facts) if facts else interface_gbps(interface)
+        self.at, self.before = time.monotonic(), self._bytes()
+
+    def _bytes(self) -> List[Optional[int]]:
+        """Bytes out and in; None where nothing counts them."""
+        found: List[Optional[int]] = []
+        for data, other in (("port_xmit_data", "tx_bytes"), ("port_rcv_data", "rx_bytes")):
+            words = ""
+            if self.facts:
+                words = read(SYSFS, self.facts["device"], "ports", str(self.facts["port"]), "counters", data)
+            rest = read(NET_SYSFS, self.interface, "statistics", other) if self.interface else ""
+            counted = [factor * int(text) for factor, text in ((4, words), (1, rest)) if text.isdigit()]
+            found.append(sum(counted) if counted else None)
+        return found
+
+    def measure(self, wire: Wire, most_pct: float) -> Dict[str, Any]:
+        """The busier direction's share of the rate, in per cent. Raises Refusal above `most_pct`.
+
+        Where rate or counters are not known it says so, and the run goes on.
+        """
+        where = self.interface
+        if self.facts:
+            where = "%s/%d" % (self.facts["device"], self.facts["port"])
+        if self.gbps is None:
+            return {"load": "not known: the rate of %s is not" % where}
+        wire.pause_until(self.at + LOAD_S)
+        after, seconds = self._bytes(), time.monotonic() - self.at
+        moved = [b - a for a, b in zip(self.before, after) if a is not None and b is not None and b >= a]
+        if not moved:
+            return {"load": "not known: nothing counts the bytes of %s" % where}
+        gbps = max(moved) * 8 / seconds / 1e9
+        found = {"load_pct": round(100 * gbps / self.gbps, 2), "load_gbps": round(gbps, 6), "load_s": round(seconds, 3)}
+        if found["load_pct"] > most_pct:
+            why = "others send %.3g Gb/s through %s, %.0f %% of its %g Gb/s; a run waits above %g %%"
+            raise Refusal(
+                "BUSY", why % (gbps, where, found["load_pct"], self.gbps, most_pct), limit_pct=most_pct, **found
+            )
+        return found
 
 
 def pin(facts: Dict[str, Any]) -> str:
@@ -433,6 +514,7 @@ class RDMAEnd:
         self.port = choose_port(request.get("choice") or {})
         device, number = self.port["device"], self.port["port"]
         self._lock = self._claim(device, number)
+        load = Load(self.port)
         self.port["pinned"] = pin(self.port)
         self.verbs = verbs = Verbs()
         self.context = self._open(device)
@@ -462,6 +544,8 @@ class RDMAEnd:
             "completions": "CQEX" if self.extended else "CQ", "rd_atomic": self.attributes.max_qp_rd_atom,
             "queue_depth": self.depth, "chain": self.chain,
         }  # fmt: skip
+        if request.get("busy_above_pct") is not None:
+            self.setup.update(load.measure(wire, float(request["busy_above_pct"])))
 
     def _claim(self, device: str, number: int) -> int:
         """Hold the port's folder locked until this process ends: two schedules cannot overlap, and nothing is left."""
@@ -802,6 +886,7 @@ class TCPEnd:
         if not self.interface:
             raise Refusal("PROTOCOL", "a TCP baseline needs a named interface")
         self.address = self._address()
+        load = Load(interface=self.interface)
         self.buffer = Buffer(self.work["piece_bytes"] * self.work["pieces"])
         self.buffer.fill(pattern(self.work["seed"]) if self.is_source else bytes([POISON]) * PATTERN_BYTES)
         self.token = bytes.fromhex(request["token"])
@@ -815,6 +900,8 @@ class TCPEnd:
             self.listener.bind((self.address, int(request.get("tcp_port") or 0)))
             self.listener.listen(8)
             self.setup["tcp_port"] = self.listener.getsockname()[1]
+        if request.get("busy_above_pct") is not None:
+            self.setup.update(load.measure(wire, float(request["busy_above_pct"])))
 
     def _address(self) -> str:
         probe = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)

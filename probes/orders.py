@@ -7,6 +7,7 @@ from probes.errors import ProbeRefused
 from probes.members import Roll, may_be_probed, roll_of
 from probes.models import ProbeRun, ProbeScope
 from probes.profiles import LEAST_LATENCY_SAMPLES, profile
+from probes.settings_of_scope import NEVER_BUSY_PCT
 from probes.terms import Kind, Order, PortChoice
 
 DEFAULT_PKEY: Final = 0x7FFF  # what an InfiniBand port of a probe set uses
@@ -45,6 +46,7 @@ def order_of(run: ProbeRun, *, roll: Roll | None = None) -> Order:
         sender=_end(sender.choice, run, kind),
         target=_end(target.choice, run, kind),
         ack_timeout=PATIENT_ACK_TIMEOUT if run.scope.is_patient else USUAL_ACK_TIMEOUT,
+        busy_above_pct=None if run.scope.busy_pct >= NEVER_BUSY_PCT else run.scope.busy_pct,
         transfer_timeout_s=PATIENT_TRANSFER_TIMEOUT_S if run.scope.is_patient else TRANSFER_TIMEOUT_S,
     )
 

@@ -4,11 +4,12 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import F, Q
 
 from audit.actions import Action
 from audit.record import record
 from audit.values import SYSTEM
+from probes import windows
 from probes.accept import Numbers, accept
 from probes.judgement import (
     HISTORY,
@@ -28,6 +29,7 @@ from probes.profiles import CONTIGUOUS, is_latency
 from probes.terms import Kind, Order, Outcome, RunResult
 
 BUSY_PAUSE: Final = timedelta(seconds=60)
+LONGEST_PAUSE: Final = timedelta(minutes=30)
 PEERS_FRESH: Final = timedelta(hours=24)
 VERDICTS_KEPT: Final = 5
 
@@ -69,18 +71,34 @@ def store(run: ProbeRun, *, order: Order, result: RunResult, now: datetime) -> P
 
 
 def _defer(run: ProbeRun, result: RunResult, now: datetime) -> ProbeRun.State:
-    """A busy port is no finding: the pair grows stale and comes again; its hosts are left alone for a while."""
-    run.state, run.outcome, run.finished_at = ProbeRun.State.DROPPED, Outcome.BUSY, now
-    run.reason, run.advice, run.failed_at_end, run.claimed_until = (
-        result.reason,
-        result.advice,
-        _one_end(result.at),
-        None,
-    )
-    run.save()
+    """A busy port is no finding: the run is put off with what was seen, and a row of its own tries again later.
+
+    Each time it is put off for twice as long. Whatever else waits for the busy host waits with it.
+    """
+    previous = ProbeRun.objects.filter(next_try=run).only("finished_at").first()
+    waited = run.due_at - previous.finished_at if previous and previous.finished_at else BUSY_PAUSE / 2
+    pause = min(LONGEST_PAUSE, max(BUSY_PAUSE, 2 * waited))
     busy = {"sender": [run.sender_id], "target": [run.target_id]}.get(result.at, [run.sender_id, run.target_id])
-    ProbeHost.objects.filter(pk__in=busy).update(busy_until=now + BUSY_PAUSE)
-    return ProbeRun.State.DROPPED
+    ProbeHost.objects.filter(pk__in=busy).update(busy_until=now + pause)
+    others = ProbeRun.objects.filter(Q(sender__in=busy) | Q(target__in=busy), state=ProbeRun.State.QUEUED)
+    others.filter(due_at__lt=now + pause).update(due_at=now + pause, drop_at=F("drop_at") + pause)
+    run.state, run.outcome, run.finished_at, run.claimed_until = ProbeRun.State.DEFERRED, Outcome.BUSY, now, None
+    run.reason, run.advice, run.failed_at_end = result.reason[:2000], result.advice[:2000], _one_end(result.at)
+    run.evidence, run.next_try = result.evidence, _next_try(run, due_at=now + pause)
+    run.save()
+    return ProbeRun.State.DEFERRED
+
+
+def _next_try(run: ProbeRun, *, due_at: datetime) -> ProbeRun:
+    """The same run once more, when the pause is over and no blackout window is on."""
+    closed = windows.parse(run.scope.windows)
+    if windows.is_closed(closed, due_at):
+        due_at = windows.next_open(closed, due_at) or due_at
+    return ProbeRun.objects.create(
+        scope_id=run.scope_id, sender_id=run.sender_id, target_id=run.target_id, rail=run.rail, profile=run.profile,
+        kind=run.kind, mode=run.mode, why=run.why, asked_by=run.asked_by, rollout_id=run.rollout_id, due_at=due_at,
+        drop_at=due_at + (run.drop_at - run.due_at),
+    )  # fmt: skip
 
 
 def _one_end(at: str) -> str:

@@ -8,7 +8,7 @@ from django.db import transaction
 from probes.histogram import Histogram
 from probes.models import ProbeDay, ProbeRun
 
-OVER = (ProbeRun.State.DONE, ProbeRun.State.FAILED, ProbeRun.State.DROPPED)
+OVER = (ProbeRun.State.DONE, ProbeRun.State.FAILED, ProbeRun.State.DROPPED, ProbeRun.State.DEFERRED)
 BATCH = 500
 
 
@@ -42,7 +42,7 @@ def _roll_up_day(day: date) -> int:
     rates: dict[int, list[int]] = defaultdict(list)
     completions: dict[int, list[Histogram]] = defaultdict(list)
     failures: dict[int, int] = defaultdict(int)
-    told = runs.exclude(state=ProbeRun.State.DROPPED).exclude(pair=None)
+    told = runs.exclude(state__in=(ProbeRun.State.DROPPED, ProbeRun.State.DEFERRED)).exclude(pair=None)
     for run in told.only("pair_id", "state", "gbps", "histogram").iterator(chunk_size=BATCH):
         pair = run.pair_id
         assert pair is not None  # noqa: S101  excluded above

@@ -159,6 +159,7 @@ class Session:
                 "do": "setup", "kind": order.kind.value, "role": role, "work": work, "choice": choice,
                 "pkey": pkey, "token": token, "patience_s": self._deadline_s, "tcp_port": order.tcp_port,
                 "limits": {"timeout": order.ack_timeout, "retry_cnt": order.retry_count},
+                "busy_above_pct": order.busy_above_pct,
             }  # fmt: skip
         self.setups = self._ask_both(requests, _SETUP_S)
 

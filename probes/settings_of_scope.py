@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 MIB: Final = 1 << 20
 GIB: Final = 1 << 30
 MOST_PROFILES: Final = 12
+NEVER_BUSY_PCT: Final = 100  # no port is above it, so it is not measured
 # field → least, most; a probe stays polite: 4 GiB are 86 ms at 400 Gb/s (kvprobe 1.4)
 BOUNDS: Final = {
     "interval_s": (10, 7 * 86_400),
@@ -24,6 +25,7 @@ BOUNDS: Final = {
     "bytes_per_run": (MIB, 4 * GIB),
     "ttft_budget_ms": (1, 600_000),
     "service_level": (0, 15),
+    "busy_pct": (1, NEVER_BUSY_PCT),
 }
 _ANY_WEEK: Final = datetime(2026, 1, 5, tzinfo=UTC)  # the windows are the same every week
 _INTERFACE = re.compile(r"\A[A-Za-z0-9][A-Za-z0-9_.:-]{0,14}\Z", re.ASCII)  # IFNAMSIZ is 16 with the final NUL
@@ -46,6 +48,7 @@ class ScopeSettings:
     tcp_interface: str = ""
     service_level: int = 0
     is_patient: bool = False
+    busy_pct: int = 20
 
     def __post_init__(self) -> None:
         try:

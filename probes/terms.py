@@ -45,7 +45,7 @@ class Outcome(StrEnum):
     NO_COMMON_PKEY = "NO_COMMON_PKEY"  # a port lacks the ordered P_Key, or both hold it as limited members
     MTU_MISMATCH = "MTU_MISMATCH"  # an end refuses the smaller active MTU of the two
     MEMLOCK = "MEMLOCK"  # the account may not pin the buffer (ulimit -l)
-    BUSY = "BUSY"  # another probe holds the port
+    BUSY = "BUSY"  # another probe holds the port, or others send much through it: put off, no finding
 
     # The hosts cannot be reached or are not what they should be.
     UNREACHABLE = "UNREACHABLE"  # no SSH connection, before anything ran
@@ -115,6 +115,8 @@ class Order:
     the pattern and the order of the pieces, and differs from run to run. An unanswered packet is sent again after
     4.096 µs × 2^`ack_timeout`, `retry_count` (0 to 7) times (kvprobe, 4.2). `tcp_port` (0 = free) is for Kind.TCP.
 
+    A port through which others send more than `busy_above_pct` of its rate just before is BUSY; None: nobody looks.
+
     `target_pkey` is for an attempt that must fail only: the P_Key of the target's end, `pkey` being the sender's.
     """
 
@@ -132,6 +134,7 @@ class Order:
     retry_count: int = 7
     tcp_port: int = 0
     transfer_timeout_s: float = 30.0
+    busy_above_pct: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from django.views.decorators.http import require_safe
 
 from people.permissions import is_operator, reviewer_required
 from probes import heat
+from probes.blocks import counted
 from probes.members import Roll, roll_of
 from probes.models import ProbeHost, ProbePair, ProbeRun, ProbeScope
 from probes.profiles import is_latency
@@ -24,7 +25,7 @@ def scope(request: HttpRequest, public_id: str) -> HttpResponse:
     profile = "link" if kind == "TCP" else profile
     roll = roll_of(shown)
     nodes = _nodes(roll, request.GET.get("hosts", ""))
-    drawn = heat.draw(nodes, _newest(shown, profile, kind), is_latency=is_latency(profile), now=timezone.now())
+    drawn = _drawn(shown, nodes, profile, kind)
     return render(
         request,
         "probes/scope.html",
@@ -74,21 +75,31 @@ def server(request: HttpRequest, public_id: str, host_id: str) -> HttpResponse:
     )
 
 
-def _nodes(roll: Roll, search: str) -> list[heat.Node]:
-    """The hosts whose names contain what is looked for; all of them without."""
+def _drawn(scope: ProbeScope, nodes: list[tuple[int, heat.Node]], profile: str, kind: str) -> heat.HeatMap:
+    """The matrix; of more hosts than it has rows each block is counted."""
+    latency, now, named = is_latency(profile), timezone.now(), [node for _, node in nodes]
+    if len(nodes) > heat.LARGEST:
+        blocks = counted(scope, nodes, profile=profile, kind=kind, is_latency=latency)
+        return heat.draw_blocks(named, blocks, is_latency=latency, now=now)
+    return heat.draw(named, _newest(scope, profile, kind, [pk for pk, _ in nodes]), is_latency=latency, now=now)
+
+
+def _nodes(roll: Roll, search: str) -> list[tuple[int, heat.Node]]:
+    """The hosts whose names contain what is looked for, by row id; all of them without."""
     wanted = search.strip().lower()[:100]
     return [
-        heat.Node(member.host.public_id, str(member.host))
+        (member.host.pk, heat.Node(member.host.public_id, str(member.host)))
         for member in roll.members
         if wanted in str(member.host).lower()
     ]
 
 
-def _newest(scope: ProbeScope, profile: str, kind: str) -> list[heat.Newest]:
+def _newest(scope: ProbeScope, profile: str, kind: str, hosts: list[int]) -> list[heat.Newest]:
     """The newest of every pair; of several rails the one that is worst off, which the dictionary keeps last."""
     column = "p50_ns" if is_latency(profile) else "gbps"
     rows = (
         ProbePair.objects.of(scope, profile=profile, kind=kind)
+        .filter(sender__in=hosts, target__in=hosts)
         .order_by("-pct_line", "pk")
         .values_list(
             "sender__public_id", "target__public_id", "outcome", "verdict", "newest_at", column, "pct_line", "rail"

@@ -80,13 +80,46 @@ def mended_card(guest: Guest) -> Iterator[None]:
 
 
 @contextmanager
-def memory_limit(guest: Guest, kib: int) -> Iterator[None]:
-    """Let sessions pin at most this much."""
-    guest.admin(f"prlimit --pid $(cat /run/sshd.pid) --memlock={kib * 1024}:{kib * 1024}")
+def speed_of_card(guest: Guest, mbit_s: int) -> Iterator[None]:
+    """Let the data card's driver know a speed; a virtual one knows none unless told."""
+    guest.admin(f"ethtool -s {CARD} speed {mbit_s} duplex full")
     try:
         yield
     finally:
-        guest.admin("prlimit --pid $(cat /run/sshd.pid) --memlock=unlimited:unlimited")
+        guest.admin(f"ethtool -s {CARD} speed 4294967295")  # SPEED_UNKNOWN
+
+
+@contextmanager
+def traffic(sender: Guest, target: Guest) -> Iterator[None]:
+    """Another process of the sender's sends datagrams to the target, over their data cards, at least until the end."""
+    program = (
+        "import socket, time; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); end = time.monotonic() + 120\n"
+        f"while time.monotonic() < end: s.sendto(bytes(4000), ('{target.data_address}', 9))\n"
+    )
+    counter = f"/sys/class/net/{CARD}/statistics/rx_bytes"
+    sender.admin(
+        f"cat >/run/traffic.py <<'E'\n{program}E\n"
+        "python3 /run/traffic.py >/dev/null 2>&1 </dev/null & echo $! >/run/traffic\n"
+    )
+    try:
+        before = int(target.admin(f"cat {counter}"))
+        wait_until(
+            lambda: int(target.admin(f"cat {counter}")) > before + (10 << 20), timeout_s=60, what="the traffic to flow"
+        )
+        yield
+    finally:
+        sender.admin("kill $(cat /run/traffic); true")
+
+
+@contextmanager
+def memory_limit(guest: Guest, kib: int) -> Iterator[None]:
+    """Let sessions pin at most this much; those of connections that stand already, too."""
+    each = "for process in $(pgrep sshd); do prlimit --pid $process --memlock={0}:{0} || true; done"
+    guest.admin(each.format(kib * 1024))
+    try:
+        yield
+    finally:
+        guest.admin(each.format("unlimited"))
 
 
 @contextmanager

@@ -4,9 +4,21 @@ import pytest
 from django.utils import timezone
 
 from audit import follow
+from deploy.models import Fence
+from inventory.models import Port
+from partitions.default_rule import stage_default
+from partitions.models import Membership as MembershipRow
+from partitions.selection import Selection
+from probes.around_rollouts import touched
+from probes.members import roll_of
 from probes.models import ProbeRun, ProbeScope, RolloutComparison
 from probes.planning import COMPARISON_WAITS, tick
 from probes.schedule import Why
+from subnet.default import DefaultPartition
+from subnet.guid import GUID
+from subnet.member import Keyword, KeywordMember, Member
+from subnet.pkey import Membership, PKey
+from subnet.table import Partition, PartitionTable
 from tests.probes.site import ok
 
 pytestmark = pytest.mark.django_db
@@ -84,3 +96,71 @@ def test_a_missing_baseline_stays_missing(site):
 def test_a_comparison_that_nothing_answers_is_given_up(rolled_out):
     tick(now=timezone.now() + COMPARISON_WAITS * 1.1)
     assert not RolloutComparison.objects.filter(given_up_at=None).exists()
+
+
+ONE, OTHER, MANAGER = GUID("0x0002c90300000011"), GUID("0x0002c90300000021"), GUID("0x0002c903000000f1")
+KEY = PKey(0x2C41)
+
+
+def table(*partitions, **more):
+    return PartitionTable(sm_ports=(MANAGER,), partitions=partitions, **more)
+
+
+def by_keyword(*keywords, members=()):
+    return Partition(KEY, "training", "acme", members, keywords=keywords)
+
+
+ALL_CAS = KeywordMember(Keyword.ALL_CAS, Membership.FULL)
+LIMITED_CAS = KeywordMember(Keyword.ALL_CAS, Membership.LIMITED)
+SELF = KeywordMember(Keyword.SELF, Membership.FULL)
+SWITCHES = KeywordMember(Keyword.ALL_SWITCHES, Membership.FULL)
+OPEN = DefaultPartition(keywords=(KeywordMember(Keyword.ALL, Membership.FULL),))
+EXCEPT_ONE = DefaultPartition(members=(Member(ONE, Membership.FULL),))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (table(), table(by_keyword(ALL_CAS)), {ONE, OTHER, MANAGER}),
+        (table(by_keyword(ALL_CAS)), table(by_keyword(LIMITED_CAS)), {ONE, OTHER, MANAGER}),
+        (table(), table(by_keyword(SELF)), {MANAGER}),
+        (table(), table(by_keyword(SWITCHES)), set()),
+        (
+            table(by_keyword(ALL_CAS)),
+            table(by_keyword(LIMITED_CAS, members=(Member(ONE, Membership.FULL),))),
+            {OTHER, MANAGER},
+        ),
+        (table(default=OPEN), table(), {ONE, OTHER}),
+        (table(), table(default=EXCEPT_ONE), {ONE}),
+        (table(default=OPEN), table(default=OPEN), set()),
+    ],
+    ids=["keyword", "its kind", "SELF", "switches", "own line wins", "Default closed", "exception", "the same"],
+)
+def test_keywords_and_default_touch_the_ports_whose_keys_they_change(before, after, expected):
+    assert touched(before, after, [ONE, OTHER, MANAGER]) == expected
+
+
+def test_a_change_of_default_asks_for_the_pairs_of_the_server_it_changes(site):
+    provider = site.provider
+    port = Port.objects.filter(hca__server=site.hosts[3].server).order_by("guid").first()
+    before = Fence.objects.get(subnet=provider.subnet).current.partition_table()
+    RolloutComparison.objects.all().delete()
+    stage_default(
+        subnet=provider.subnet, keywords=before.default.keywords, members=[Member(port.guid, Membership.FULL)],
+        actor=provider.olga, reason="storage",
+    )  # fmt: skip
+    provider.settle(provider.roll_out(provider.olga, Selection.everything(), reason="storage"))
+    rows = list(RolloutComparison.objects.all())
+    assert rows
+    assert all(site.hosts[3] in (row.sender, row.target) for row in rows)
+
+
+def test_a_partition_by_keyword_has_every_server_as_a_member(site):
+    scope = site.scope
+    MembershipRow.objects.filter(partition=site.partition).delete()
+    assert not roll_of(scope).members
+    type(site.partition).objects.update(keywords=[["ALL_CAS", "limited"]])
+    scope.partition.refresh_from_db()
+    members = roll_of(scope).members
+    assert [member.host for member in members] == site.hosts
+    assert roll_of(scope).limited(0) == {host.pk for host in site.hosts}

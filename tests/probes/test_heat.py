@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from probes.cost import costs
-from probes.heat import LARGEST, Newest, Node, Scale, draw, level_of
+from probes.heat import LARGEST, Block, Newest, Node, Scale, draw, draw_blocks, grouped, level_of
 
 NOW = datetime(2026, 12, 1, 12, tzinfo=UTC)
 NODES = [Node(f"k{number}", f"srv-{number}") for number in range(3)]
@@ -104,3 +104,50 @@ def test_a_cost_needs_a_rate_of_its_own_piece_size():
     assert whole["llama-3.1-8b"].profile == "kv-64k"  # pieces of 32 KiB
     own = costs({"model:llama-3.1-8b@8192": 50.0}, tokens=8192, ranks=8, ttft_ms=500, line_gbps=None)
     assert own[0].gbps == 50.0
+
+
+def many(count: int) -> list[Node]:
+    return [Node(f"k{number}", f"srv-{number}") for number in range(count)]
+
+
+def counted_in_python(nodes, items, *, is_latency=False):
+    """The blocks as `probes.blocks` counts them, the slow way."""
+    place = {node.key: number for number, group in enumerate(grouped(nodes)) for node in group}
+    found: dict[tuple[int, int], list[Newest]] = {}
+    for item in items:
+        found.setdefault((place[item.sender], place[item.target]), []).append(item)
+    blocks = []
+    for (row, column), inside in found.items():
+        values = sorted(item.value for item in inside if item.value is not None)
+        shares = [item.pct_line for item in inside if item.pct_line is not None]
+        if is_latency:
+            values.reverse()
+        blocks.append(
+            Block(
+                row, column, len(inside), sum(item.outcome != "OK" for item in inside),
+                sum(item.verdict == "BAD" for item in inside), min(item.at for item in inside),
+                values[0] if values else None, min(shares, default=None), values[-1] if values else None,
+            )
+        )  # fmt: skip
+    return blocks
+
+
+@pytest.mark.parametrize("is_latency", [False, True])
+def test_counted_blocks_look_as_those_of_all_pairs(is_latency):
+    nodes = many(LARGEST * 2 + 5)
+    items = [
+        newest(one, other, None if is_latency else 99.0 - (one * other) % 60, value=1000.0 + (one * 7 + other) % 90)
+        for one in range(0, 130, 3) for other in range(1, 130, 4) if one != other
+    ]  # fmt: skip
+    items[5] = newest(0, 21, None, outcome="PEER_LOST", verdict="BAD")
+    items[9] = newest(3, 1, 80.0, value=900.0, verdict="BAD", at=NOW - timedelta(days=2))
+    slow = draw(nodes, items, is_latency=is_latency, now=NOW)
+    items = list({(item.sender, item.target): item for item in items}.values())
+    quick = draw_blocks(nodes, counted_in_python(nodes, items, is_latency=is_latency), is_latency=is_latency, now=NOW)
+    assert (quick.scale, quick.columns, quick.tested, quick.failed, quick.pairs) == (
+        slow.scale, slow.columns, slow.tested, slow.failed, slow.pairs,
+    )  # fmt: skip
+    for mine, theirs in zip(quick.rows, slow.rows, strict=True):
+        assert [(cell.classes, cell.text) for cell in mine.cells] == [
+            (cell.classes, cell.text) for cell in theirs.cells
+        ]

@@ -18,31 +18,6 @@ from probes.session import run_pair
 from probes.terms import Kind, Mode, Order, Outcome, PortChoice, Profile, Verb
 from tests.probes.ends import PROGRAM_DIGEST, ROOT, LocalEnd, Scripted
 
-GUID = "0002:c903:000a:0001"
-
-
-@pytest.fixture
-def sysfs(tmp_path, monkeypatch):
-    """A sysfs with one InfiniBand HCA of one port; returns the function that writes below it."""
-    root = tmp_path / "infiniband"
-
-    def write(**files):
-        for name, text in files.items():
-            path = root / name.replace("__", "/")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text + "\n")
-
-    write(
-        mlx5_0__node_guid=GUID, mlx5_0__hca_type="MT4129", mlx5_0__ports__1__state="4: ACTIVE",
-        mlx5_0__ports__1__phys_state="5: LinkUp", mlx5_0__ports__1__link_layer="InfiniBand",
-        mlx5_0__ports__1__rate="400 Gb/sec (4X NDR)", mlx5_0__ports__1__lid="0x1a",
-        mlx5_0__ports__1__gids__0="fe80:0000:0000:0000:0002:c903:000a:0002",
-        mlx5_0__ports__1__pkeys__0="0x7fff", mlx5_0__ports__1__pkeys__1="0x0010", mlx5_0__ports__1__pkeys__2="0x0000",
-        mlx5_0__ports__1__pkeys__10="0x8010",
-    )  # fmt: skip
-    monkeypatch.setattr(on_host, "SYSFS", str(root))
-    return write
-
 
 def code(act, *arguments):
     with pytest.raises(on_host.Refusal) as refused:

@@ -176,6 +176,20 @@ def test_a_port_that_another_probe_holds_is_busy(probe, guests):
         first.admin("pkill -P $(cat /run/holder); true")
 
 
+def test_a_port_through_which_others_send_much_is_busy_and_a_quiet_one_is_not(probe, guests):
+    first, second = guests.guests
+    with faults.speed_of_card(second, 100):  # Mb/s, as a negotiated card says; the emulated one has none of its own
+        quiet = probe(SMALL, busy_above_pct=20)
+        assert quiet.outcome is Outcome.OK, quiet.reason
+        assert quiet.evidence["target"]["load_pct"] < 20
+        assert "not known" in quiet.evidence["sender"]["load"]
+        with faults.traffic(first, second):
+            loaded = refused(probe(SMALL, busy_above_pct=20), Outcome.BUSY)
+    assert loaded.at == "target"
+    assert loaded.evidence["failure"]["load_pct"] > 20
+    assert f"through {second.device}/1" in loaded.reason
+
+
 def test_a_host_that_talks_too_much_is_cut_off(probe, guests):
     with faults.python(guests.guests[1], 'while :; do echo \'{"did": "hello", "protocol": 1}\'; done'):
         refused(probe(SMALL), Outcome.PROTOCOL)

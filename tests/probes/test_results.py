@@ -1,6 +1,7 @@
 """What a result becomes: a number only if it is whole, else a failed run with its reason; an incident if it lasts."""
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.db import IntegrityError, transaction
@@ -9,7 +10,7 @@ from audit.models import Event
 from audit.values import SYSTEM
 from probes import operations, running
 from probes.models import Incident, ProbeHost, ProbePair, ProbeRun, ProbeScope
-from probes.planning import tick
+from probes.planning import runs_of_pair, tick
 from probes.schedule import Why
 from probes.terms import Kind, Outcome, RunResult
 from tests.probes.site import START, evidence, later, lost, ok
@@ -108,12 +109,63 @@ def test_the_table_itself_refuses_a_number_of_a_failed_run(site):
         ProbeRun.objects.filter(pk=run.pk).update(kind="TCP")
 
 
-def test_busy_is_no_finding(site):
-    run = site.run(replace(lost(Outcome.BUSY), at="target"), at=START)
-    assert (run.state, run.outcome) == ("DROPPED", "BUSY")
+LOADED = {"load_pct": 34.1, "load_gbps": 136.4, "load_s": 1.0, "limit_pct": 20}
+
+
+def busy():
+    return replace(lost(Outcome.BUSY), reason="others send 136 Gb/s", evidence={"failure": LOADED})
+
+
+def test_a_busy_port_puts_the_run_off_with_the_figure_and_finds_nothing(site):
+    run = site.run(busy(), at=START)
+    assert (run.state, run.outcome, run.failed_at_end) == ("DEFERRED", "BUSY", "target")
+    assert run.evidence["failure"] == LOADED
     assert not ProbePair.objects.exists()
+    assert not Incident.objects.exists()
     assert ProbeHost.objects.get(pk=site.hosts[1].pk).busy_until == later(60)
     assert ProbeHost.objects.get(pk=site.hosts[0].pk).busy_until is None
+
+
+def test_the_next_try_of_a_run_that_was_put_off_is_a_row(site):
+    run = site.run(busy(), at=START, why=Why.NOW)
+    again = run.next_try
+    assert (again.state, again.due_at, again.drop_at) == ("QUEUED", later(60), run.drop_at + timedelta(seconds=60))
+    for name in ("scope", "sender", "target", "profile", "kind", "mode", "why", "rail"):
+        assert getattr(again, name) == getattr(run, name)
+
+
+def test_each_time_it_is_put_off_for_twice_as_long_up_to_half_an_hour(site):
+    run, at, pauses = site.run(busy(), at=START), START, []
+    for _ in range(7):
+        pauses.append((run.next_try.due_at - at).total_seconds())
+        at = run.next_try.due_at
+        ProbeRun.objects.filter(pk=run.next_try_id).update(state="CLAIMED")
+        running.run(run_id=run.next_try_id, measure=lambda *_: busy(), clock=lambda at=at: at)
+        run = ProbeRun.objects.get(pk=run.next_try_id)
+    assert pauses == [60, 120, 240, 480, 960, 1800, 1800]
+
+
+def test_what_else_waits_for_a_busy_host_waits_with_it_and_is_not_lost(site):
+    rows = runs_of_pair(
+        site.scope, sender=site.hosts[1].pk, target=site.hosts[2].pk, why=Why.ROUND, now=START, due_at=START
+    )
+    rows += runs_of_pair(
+        site.scope, sender=site.hosts[2].pk, target=site.hosts[3].pk, why=Why.ROUND, now=START, due_at=START
+    )
+    ProbeRun.objects.bulk_create(rows)
+    waits = rows[0].drop_at - START
+    site.run(busy(), at=START)
+    its, another = (ProbeRun.objects.get(pk=row.pk) for row in rows)
+    assert (its.due_at, its.drop_at) == (later(60), later(60) + waits)
+    assert another.due_at == START
+
+
+def test_no_next_try_falls_into_a_blackout_window(site):
+    ProbeScope.objects.update(windows="Mon 00:00-24:00")
+    monday = datetime(2026, 1, 5, tzinfo=UTC)
+    site.scope.refresh_from_db()
+    run = site.run(busy(), at=monday - timedelta(seconds=30))
+    assert run.next_try.due_at == monday + timedelta(days=1)
 
 
 def test_software_has_no_share_of_the_line(site):
