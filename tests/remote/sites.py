@@ -198,7 +198,9 @@ def looks_like_opensm(
     )
     program.chmod(0o755)
     own = {"OSM_TMP_DIR": str(root), "OSM_CACHE_DIR": str(root), "PATH": "/usr/bin:/bin", "IBSIM_SOCKNAME": simulator}
-    process = subprocess.Popen([program, *arguments], env=own | (environment or {}), cwd=root)
+    # A shell cannot trap what its parent ignores, and whoever starts the tests with nohup ignores SIGHUP.
+    argv = ["/usr/bin/env", "--default-signal=HUP", program, *arguments]
+    process = subprocess.Popen(argv, env=own | (environment or {}), cwd=root)
     try:
         wait_until((root / "up").exists)
         yield hups
