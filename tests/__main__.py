@@ -9,6 +9,7 @@ import contextlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -43,6 +44,8 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--long", action="store_true", help="also the long modes: more examples, more faults")
     parser.add_argument("--only", metavar="WORDS", help="only stages whose name contains these words")
     arguments = parser.parse_args(argv)
+    # A shell that starts us in the background lets SIGINT be ignored, and every program below would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     begun = time.monotonic()
     results: list[Result] = []
     with tempfile.TemporaryDirectory(prefix="fabricui-test-") as folder:
