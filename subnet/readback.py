@@ -315,6 +315,7 @@ class _Comparison:
 
     def _not_checked(self) -> Iterator[str]:
         yield "Routing, multicast groups and traffic were not checked: only P_Key tables, LIDs, states and the master."
+        yield "The P_Key tables of switches' port 0 and of routers were not compared: only those of HCA ports."
         if self.leaf_copies_skipped:
             yield (
                 f"The leaf switches' copies for {self.leaf_copies_skipped} affected ports were not compared: the "

@@ -300,7 +300,7 @@ def of_mgid(parser: "Parser", at: int, text: bytes, *, accepted: bool, reads_on:
             "mgid-line", line, column,
             f"OpenSM makes the multicast group “{group}”. It may log a warning, because it "
             "looks for the group's flags behind the line; that does no harm.",
-            "Nothing. FabricUI carries the line over as it stands.",
+            "Nothing to do: FabricUI carries the line over as it stands.",
         )  # fmt: skip
     else:
         log.add(

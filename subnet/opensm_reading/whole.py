@@ -41,7 +41,7 @@ def _default(parser: "Parser", default: PartitionState) -> None:
         spec = parser.store.spec(everybody)
         parser.log.add(
             "default-open", spec.line, spec.column,
-            "Every port is a full member of Default, so any two ports reach each other in it.",
+            "Every port that is not named otherwise is a full member of Default, so any two of those reach each other.",
             "Close Default (ALL=limited, SELF=full) when nothing needs it open.",
         )  # fmt: skip
     last = max(everybody, scopes.get(ALL_CAS, _NEVER))

@@ -71,7 +71,8 @@ def test_a_fabric_that_holds_the_table_is_proven():
         "unaffected_ports_changed": 0,
     }  # fmt: skip
     assert [sentence.split(":")[0] for sentence in found.not_checked] == [
-        "Routing, multicast groups and traffic were not checked"
+        "Routing, multicast groups and traffic were not checked",
+        "The P_Key tables of switches' port 0 and of routers were not compared",
     ]
 
 
