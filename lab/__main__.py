@@ -133,6 +133,12 @@ def _down(arguments: argparse.Namespace) -> int:
 
 
 def _status(arguments: argparse.Namespace) -> int:
+    if arguments.dir == DEFAULT_DIRECTORY and not Layout(arguments.dir).state_file.exists():
+        for pid, folder in launched.living():
+            raise LabError(
+                f"There is no lab in {arguments.dir.absolute()}, but a demo runs (PID {pid}): "
+                f"“./run lab status --dir {folder / 'lab'}” shows its lab."
+            )
     site = Site.attach(arguments.dir)
     if arguments.json:
         print(json.dumps(_facts(site), indent=1))

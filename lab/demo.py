@@ -19,7 +19,7 @@ from lab.errors import LabError
 from lab.free_ports import free_port, is_free
 from lab.guests.guests import probe_key_file
 from lab.house import DemoFailed, House
-from lab.launched import noted
+from lab.launched import living, noted
 from lab.once import move_and_prove
 from lab.site import Site
 from subnet.errors import InvalidGUID
@@ -118,7 +118,10 @@ def running(arguments: argparse.Namespace) -> Iterator[House]:
 
 
 def _clear_away(folder: Path) -> None:
-    """Remove what an earlier demo has left in `folder`; raise DemoFailed when that is no demo's folder."""
+    """Remove what an earlier demo has left in `folder`; raise DemoFailed when it is not ours to remove."""
+    for pid, other in living():
+        if other.resolve() == folder.resolve():
+            raise DemoFailed(f"A demo runs in {folder} (PID {pid}). End it with Ctrl-C there, or name another --dir.")
     if folder.exists() and any(folder.iterdir()) and not (folder / "this-is-a-demo").exists():
         raise DemoFailed(f"{folder} is not empty and not a demo's folder. Name another one with --dir.")
     Site.remove(folder / "lab")

@@ -30,6 +30,19 @@ def noted(folder: Path, *, keep: bool) -> Iterator[None]:
         note.unlink(missing_ok=True)
 
 
+def living() -> list[tuple[int, Path]]:
+    """PID and folder of each demo that was started from this checkout and still runs."""
+    found = []
+    for note in sorted(NOTES.glob("*.json")):
+        try:
+            said = json.loads(note.read_text(encoding="utf-8"))
+        except FileNotFoundError:  # it has just ended
+            continue
+        if ProcessID.from_json(said).is_alive:
+            found.append((int(said["pid"]), Path(said["folder"])))
+    return found
+
+
 def clear_away() -> list[Path]:
     """End the labs whose launchers are gone, and return the folders of their demos; a living launcher's stays."""
     cleared = []

@@ -201,6 +201,33 @@ def test_down_without_a_directory_ends_the_lab_of_a_demo_whose_launcher_was_kill
     assert not list((checkout / ".fabricui/launched").iterdir())
 
 
+def test_a_second_demo_in_the_folder_of_a_living_one_is_refused(tmp_path):
+    program = (
+        "import time; from pathlib import Path; from lab.launched import noted\n"
+        "with noted(Path('.fabricui/demo'), keep=True): print('noted', flush=True); time.sleep(600)"
+    )
+    demo = tmp_path / ".fabricui/demo"
+    demo.mkdir(parents=True)
+    (demo / "this-is-a-demo").touch()
+    (demo / "database").touch()
+    here = {"cwd": tmp_path, "env": {**os.environ, "PYTHONPATH": str(ROOT)}}
+    first = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, **here)
+    try:
+        assert first.stdout.readline() == b"noted\n"
+        refused, status = (
+            subprocess.run([sys.executable, "-m", "lab", *words], capture_output=True, text=True, check=False, **here)
+            for words in (["demo"], ["status"])
+        )
+    finally:
+        first.kill()
+        first.communicate()
+    assert refused.returncode == 1
+    assert f"A demo runs in {demo} (PID {first.pid}). End it with Ctrl-C there, or name" in refused.stderr
+    assert (demo / "database").exists()
+    assert status.returncode == 1
+    assert f"--dir {demo / 'lab'}”" in status.stderr
+
+
 def test_a_lab_that_does_not_come_up_says_why_and_leaves_nothing(directory, monkeypatch):
     monkeypatch.setattr("lab.site.net_text", lambda fabric: "Switch 2 nonsense\n")
     with pytest.raises(LabError, match=r"simulator|supervisor|in vain"):
