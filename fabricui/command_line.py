@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -9,6 +10,10 @@ from pathlib import Path
 
 from fabricui import broker as brokers
 from fabricui import processes
+
+_INSECURE_COOKIES = ("(security.W012)", "(security.W016)")
+# No variable sets HSTS (W004) and the redirect to https (W008): what ends TLS before the pages does both.
+_ABOUT_TLS = ("(security.W004)", "(security.W008)", *_INSECURE_COOKIES)
 
 
 def main(argv: list[str]) -> int:
@@ -76,9 +81,18 @@ def doctor() -> int:
     )
     said = (checked.stderr or checked.stdout).strip()
     bad += checked.returncode != 0
-    verdict = "BAD " if checked.returncode else "note" if "WARNINGS" in said else "ok  "
-    print(f"{verdict} settings: {said}")
+    print(f"BAD  settings: {said}" if checked.returncode else "\n".join(warnings_in_our_words(said)))
     return 1 if bad else 0
+
+
+def warnings_in_our_words(said: str) -> list[str]:
+    """What `check --deploy` warns of, one line each; its advice on TLS becomes a line about FABRICUI_TLS."""
+    warnings = [line.removeprefix("?: ") for line in said.splitlines() if re.match(r".+: \(\w+\.\w+\) ", line)]
+    others = [line for line in warnings if not line.startswith(_ABOUT_TLS)]
+    lines = [f"note settings: {line}" for line in others] or ["ok   settings"]
+    if any(line.startswith(_INSECURE_COOKIES) for line in warnings):
+        return [*lines, "note TLS: FABRICUI_TLS is not 1, so cookies are sent without TLS too (docs/settings.md)"]
+    return [*lines, "ok   TLS: cookies are sent by TLS only; to redirect to https is the task of the proxy before it"]
 
 
 def _run(addresses: processes.Addresses) -> int:

@@ -7,7 +7,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
-from fabricui.command_line import why_not_up
+import pytest
+
+from fabricui.command_line import doctor, why_not_up
 from lab.house import House
 from lab.site import Site
 
@@ -18,6 +20,23 @@ def test_up_names_the_secret_it_needs(monkeypatch):
     monkeypatch.delenv("FABRICUI_SECRET_KEY", raising=False)
     monkeypatch.delenv("FABRICUI_SECRET_KEY_FILE", raising=False)
     assert "Neither FABRICUI_SECRET_KEY_FILE nor FABRICUI_SECRET_KEY is set." in why_not_up()
+
+
+@pytest.mark.parametrize(
+    ("tls", "verdict"),
+    [("", "note TLS: FABRICUI_TLS is not 1"), ("0", "note TLS: FABRICUI_TLS is not 1"), ("1", "ok   TLS: ")],
+)
+def test_doctor_names_the_variable_that_mends_it(tls, verdict, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("FABRICUI_DATA_DIR", str(tmp_path))
+    monkeypatch.delenv("FABRICUI_SECRET_KEY_FILE", raising=False)
+    monkeypatch.setenv("FABRICUI_SECRET_KEY", "short")
+    monkeypatch.setenv("FABRICUI_TLS", tls)
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    doctor()
+    *_, settings, about_tls = capsys.readouterr().out.splitlines()
+    assert settings.startswith("note settings: (security.W009) Your SECRET_KEY has less than 50")
+    assert about_tls.startswith(verdict)
 
 
 def test_manage_on_an_empty_database_says_how_to_name_another(tmp_path):
