@@ -165,10 +165,9 @@ class DrawnPlan:
             who.append(f"{loose} port{'' if loose == 1 else 's'} that no server has reported")
         if not who:
             return ""
-        way = f"between {len({row.partition_id for row in self.changes})} partitions"
-        if len(ways) == 1:
-            way = ways[0]
-        return f"{' and '.join(who)} {'moves' if servers + loose == 1 else 'move'} {way}"
+        if len(ways) > 1:
+            return f"{' and '.join(who)} change in {len({row.partition_id for row in self.changes})} partitions"
+        return f"{' and '.join(who)} {'moves' if servers + loose == 1 else 'move'} {ways[0]}"
 
     @property
     def _waits(self) -> str:

@@ -1,6 +1,6 @@
-"""What a prompt of a model would cost on a pair: the model's bytes at the rate measured with pieces of that size. Pure.
+"""What a prompt of a model would cost on a pair: its bytes at the rate of the profile with the nearest pieces. Pure.
 
-A size that was not measured gives no number: a rate at 1 MiB says nothing about pieces of 4 KiB (kvprobe 0.5).
+A profile that was not measured gives no number: a rate at 1 MiB says nothing about pieces of 4 KiB (kvprobe 0.5).
 """
 
 from collections.abc import Mapping, Sequence

@@ -67,7 +67,7 @@ def _band(values: Sequence[float]) -> tuple[float | None, float | None]:
     if habit is None:
         return None, None
     middle, mad = habit
-    return middle - 3 * 1.4826 * mad, middle + 3 * 1.4826 * mad
+    return max(0.0, middle - 3 * 1.4826 * mad), middle + 3 * 1.4826 * mad
 
 
 def _day(day: ProbeDay) -> Point:

@@ -246,22 +246,22 @@ def _reuse_hazards(
     if new is None:
         wraps = bool(unplaced) and max(observed, default=0) + len(unplaced) >= capacity
         new = dict.fromkeys(unplaced, frozenset(freed)) if wraps else {}
-    ways: tuple[tuple[HazardKind, Mapping[int, frozenset[int]], str, str], ...] = (
-        ("freed_index_reused", new, "", "may take"),
+    ways: tuple[tuple[HazardKind, Mapping[int, frozenset[int]], str], ...] = (
+        ("freed_index_reused", new, ""),
         (
             "freed_index_reused_after_takeover",
             {number: after_takeover[number] for number in unplaced},
             "If another subnet manager takes over, or the port leaves the fabric for a moment, before this is done, ",
-            "takes",
         ),
     )
     told: set[int] = set()
-    for kind, places, when, takes in ways:
+    for kind, places, when in ways:
         for number, indexes in sorted(places.items(), key=lambda item: in_memory(item[0])):
             for index in sorted(indexes & freed.keys() - told):
                 if freed[index] & ~FULL_BIT == number & ~FULL_BIT:
                     continue
                 told.add(index)
+                takes = "may take" if kind == "freed_index_reused" or len(indexes) > 1 else "takes"
                 yield Hazard(
                     kind,
                     f"{when}{entry_text(number)} {takes} index {index}, which {entry_text(freed[index])} has left or "

@@ -55,6 +55,14 @@ def percent(value: object) -> str:
 
 
 @register.filter
+def about(value: float, places: int) -> str:
+    """A number with so many digits after the point; from 100 on without, from 1,000 on with three digits that count."""
+    if value < 100:
+        return f"{value:.{places}f}"
+    return f"{value if value < 1000 else float(f'{value:.3g}'):,.0f}"
+
+
+@register.filter
 def size(count: int | None) -> str:
     """Bytes as KiB, MiB or GiB; a dash for None."""
     if count is None:

@@ -19,15 +19,16 @@ function scaled(nanoseconds) {
   return nanoseconds === null ? null : nanoseconds / 1000;
 }
 
-/* 24 hours and ISO dates, as on every other page; the day stands where it changes. */
+/* 24 hours and ISO dates, as on every other page; the day stands where it changes, seconds where ticks are closer than a minute. */
 function times(_, ticks, __, ___, step) {
   let day = "";
   return ticks.map((tick) => {
     const text = new Date(tick * 1000).toISOString();
+    const clock = text.slice(11, step < 60 ? 19 : 16);
     const isNew = text.slice(0, 10) !== day;
     day = text.slice(0, 10);
     if (step >= 86400) return day;
-    return isNew ? `${text.slice(11, 16)}\n${day}` : text.slice(11, 16);
+    return isNew ? `${clock}\n${day}` : clock;
   });
 }
 
@@ -69,7 +70,7 @@ function draw(holder, data) {
       height,
       series,
       bands,
-      axes: [{ ...axis, values: times }, { ...axis, size: 76 }],
+      axes: [{ ...axis, values: times, space: 72 }, { ...axis, size: 76 }],
       tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
       scales: { y: { range: (_, low, high) => (low === null ? [0, 1] : [Math.min(0, low), high * 1.08 || 1]) } },
     },

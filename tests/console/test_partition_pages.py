@@ -85,7 +85,7 @@ def test_a_server_is_added_and_taken_out_by_plain_forms(site, operator):
 
 def test_the_form_says_what_the_pool_holds(site, operator):
     shown = text(operator.get(reverse("console:partitions")))
-    assert "one of the 31996 free keys of the pool 0x0100–0x7dff is drawn at random. 4 of it are in use" in shown
+    assert "one of the 31996 free keys of the pool 0x0100–0x7dff is drawn at random. Of the pool 4 are in use" in shown
 
 
 @pytest.fixture

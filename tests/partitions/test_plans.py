@@ -263,7 +263,7 @@ def test_the_sentence_counts_what_it_cannot_name(provider, training, inference):
     provider.move(second, None, training)
     assert provider.plan(provider.olga).sentence.startswith("2 servers move to training: 4 ports change")
     provider.move(second, training, inference)
-    assert provider.plan(provider.olga).sentence.startswith("2 servers move between 2 partitions: 4 ports change")
+    assert provider.plan(provider.olga).sentence.startswith("2 servers change in 2 partitions: 4 ports change")
 
 
 def test_another_manager_host_is_a_plan_without_servers(moved):

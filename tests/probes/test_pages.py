@@ -13,7 +13,8 @@ from audit.values import SYSTEM
 from deploy.models import Rollout
 from probes import operations
 from probes.models import Incident, ProbeHost, ProbeRun, ProbeScope, RolloutComparison
-from probes.templatetags.probes import rate
+from probes.series import points_of
+from probes.templatetags.probes import about, rate
 from probes.terms import Outcome
 from probes.views.export import harmless
 from tests.probes.site import evidence, lost, ok, probed
@@ -110,6 +111,23 @@ def test_the_table_of_a_series_equals_the_stored_rows(measured, client_of):
     assert [line.split('"')[0] for line in page.split('data-p50="')[1:]] == [str(run.p50_ns) for run in stored]
     assert "54 %" in page  # 210 of 391 Gb/s
     assert "kv-scatter-4k is not measured here" in page
+
+
+@pytest.mark.parametrize(
+    ("value", "places", "text"),
+    [(94686.9, 1, "94,700"), (18937.4, 0, "18,900"), (104.4, 0, "104"), (87.53, 1, "87.5"), (3.27, 0, "3")],
+)
+def test_a_cost_has_no_more_digits_than_it_can_stand_by(value, places, text):
+    assert about(value, places) == text
+
+
+def test_the_usual_band_does_not_go_below_zero(site):
+    now = timezone.now()
+    for number, gbps in enumerate((1, 100, 200, 300, 390, 200)):
+        site.run(ok(gbps), at=now - timedelta(minutes=50 - number))
+    newest, *_ = points_of(ProbeRun.objects.filter(gbps=390).get().pair, since=now - timedelta(days=1))
+    assert newest.low == 0
+    assert newest.high > 400
 
 
 def test_a_cost_is_bytes_over_the_rate_of_its_piece_size(measured, client_of):

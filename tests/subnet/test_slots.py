@@ -186,7 +186,7 @@ def test_hazards_name_the_slot_and_both_keys():
     assert prediction.acceptable == {0x8002: {1, 2}}
     (hazard,) = prediction.hazards
     assert (hazard.kind, hazard.keys, hazard.index) == ("freed_index_reused_after_takeover", (0x8001, 0x8002), 1)
-    assert "0x8002 takes index 1, which 0x8001 has left" in hazard.sentence
+    assert "0x8002 may take index 1, which 0x8001 has left" in hazard.sentence
 
 
 def test_a_slot_freed_under_a_former_process_is_told_of():
