@@ -3,6 +3,7 @@
 A `Spec` is made when somebody asks for it. The file's order is the order of the columns.
 """
 
+from abc import abstractmethod
 from array import array
 from collections.abc import Iterator, Sequence
 from typing import Any, overload
@@ -65,11 +66,13 @@ class _Column[Item](Sequence[Item]):
 
     __slots__ = ()
 
+    @abstractmethod
     def _indexes(self) -> Sequence[int]:
-        raise NotImplementedError
+        """Where the items stand in the store, in file order."""
 
+    @abstractmethod
     def _item(self, index: int) -> Item:
-        raise NotImplementedError
+        """The item that stands there."""
 
     def __len__(self) -> int:
         return len(self._indexes())
