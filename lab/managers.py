@@ -15,6 +15,7 @@ from lab.free_ports import free_port
 from lab.layout import Layout, ManagerLayout, ManagerRecord, State, program, repository, umad_library
 from lab.processes import MARK, ProcessID
 from lab.simulator import client_environment
+from lab.sshd import sshd_config
 from subnet.guid import GUID
 from subnet.partitions_conf import Header, render
 from subnet.table import PartitionTable
@@ -219,22 +220,13 @@ def write_sshd_config(state: State, place: ManagerLayout, record: ManagerRecord,
         "StrictModes": "no",
         "PermitRootLogin": "forced-commands-only" if root else "no",
         "AllowUsers": record.user,
-        "PasswordAuthentication": "no",
-        "KbdInteractiveAuthentication": "no",
         "PubkeyAuthentication": "yes",
-        "AllowTcpForwarding": "no",
-        "AllowAgentForwarding": "no",
-        "X11Forwarding": "no",
-        "PrintMotd": "no",
-        "UseDNS": "no",
-        "MaxStartups": "100",
         "LogLevel": "VERBOSE",
         # Everything a session starts carries the lab's mark, so that `down` finds orphaned verbs. The level keeps a
         # bash login shell from reading ~/.bashrc for every verb: a real account has /bin/sh (docs/manager-hosts.md).
         "SetEnv": f"{MARK}={state.lab} SHLVL=1",
     }
-    text = "".join(f"{name} {value}\n" for name, value in options.items())
-    place.sshd_config.write_text(text, encoding="ascii")
+    place.sshd_config.write_text(sshd_config(options), encoding="ascii")
 
 
 def _root_is_locked() -> bool:

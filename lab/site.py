@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from lab import control
+from lab.apart import start_apart
 from lab.errors import LabError
 from lab.fabric import SALTS, Fabric, generate, net_text
 from lab.layout import SUPERVISOR, Layout, State, program, python_environment, umad_library, wait_until
@@ -71,7 +72,10 @@ class Site:
             # Written first: whatever happens from here on, `down` finds what there is.
             layout.write_state(state)
             _lay_out(layout, state, fabric)
-            _start_supervisor(layout, state)
+            start_apart(
+                "lab.supervisor", layout.directory, mark=state.lab, log=layout.logs / "supervisor.log", cwd=layout.run,
+                has_begun=lambda: bool(layout.read_state().processes),
+            )  # fmt: skip
             deadline = time.monotonic() + timeout_s
             control.wait_for_phase(layout, timeout_s=timeout_s)
             site = cls(layout.directory)
@@ -284,27 +288,3 @@ def _lay_out(layout: Layout, state: State, fabric: Fabric) -> None:
         address = f"{network}.{10 + number}"
         state.managers.append(prepare(layout, state, box, address=address, priority=priority, partitions=partitions))
     layout.write_state(state)
-
-
-def _start_supervisor(layout: Layout, state: State) -> None:
-    """Start the supervisor in a session of its own, so that no signal of the launcher's terminal reaches it."""
-    with (layout.logs / "supervisor.log").open("ab") as log:
-        supervisor = subprocess.Popen(
-            [sys.executable, "-m", "lab.supervisor", str(layout.directory)],
-            cwd=layout.run,
-            env=python_environment(state.lab),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
-
-    def started() -> bool:
-        return bool(layout.read_state().processes) or supervisor.poll() is not None
-
-    wait_until(started, timeout_s=30.0, what="the supervisor to start")
-    if not layout.read_state().processes:
-        said = (layout.logs / "supervisor.log").read_text(encoding="utf-8", errors="replace")
-        raise LabError(f"The supervisor ended at once: {said.strip()[-500:]}")
-    # It outlives this object on purpose; `down` waits for it.
-    supervisor.returncode = 0

@@ -7,7 +7,6 @@ import secrets
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Mapping
@@ -16,9 +15,10 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
+from lab.apart import start_apart
 from lab.errors import LabError
 from lab.guests.machine import DEVICE, PROBE_ACCOUNT, GuestRecord, new_record
-from lab.layout import program, python_environment, wait_until
+from lab.layout import program, wait_until
 from lab.managers import make_key
 from lab.processes import ProcessID, kill_all, marked
 from remote.probe_host import ProbeHost
@@ -187,7 +187,10 @@ class Guests:
             write_state(state)
             _make_keys(state, place)
             write_state(state)
-            _start_supervisor(state, place)
+            start_apart(
+                "lab.guests.supervisor", place, mark=state.mark, log=place / "supervisor.log", cwd=place,
+                has_begun=lambda: read_state(place).supervisor is not None,
+            )  # fmt: skip
             _wait_until_up(place, timeout_s)
             return cls(place)
         except BaseException:
@@ -262,29 +265,6 @@ def _make_keys(state: GuestsState, place: Path) -> None:
     for number, name in enumerate(NAMES, start=1):
         host_key = make_key(keys / f"host_key-{number}", name)
         state.guests.append(new_record(number, name=name, network=network, host_key=host_key))
-
-
-def _start_supervisor(state: GuestsState, place: Path) -> None:
-    with (place / "supervisor.log").open("ab") as log:
-        supervisor = subprocess.Popen(
-            [sys.executable, "-m", "lab.guests.supervisor", str(place)],
-            cwd=place,
-            env=python_environment(state.mark),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
-
-    def started() -> bool:
-        return read_state(place).supervisor is not None or supervisor.poll() is not None
-
-    wait_until(started, timeout_s=30.0, what="the guests' supervisor to start")
-    if read_state(place).supervisor is None:
-        said = (place / "supervisor.log").read_text(encoding="utf-8", errors="replace")
-        raise LabError(f"The guests' supervisor ended at once: {said.strip()[-500:]}")
-    # It outlives this object on purpose; `down` waits for it.
-    supervisor.returncode = 0
 
 
 def _wait_until_up(place: Path, timeout_s: float) -> None:

@@ -13,6 +13,7 @@ from lab.errors import LabError
 from lab.guests import initramfs
 from lab.guests.kernel import Kernel
 from lab.layout import program, repository
+from lab.sshd import sshd_config
 
 PROBE_ACCOUNT = "fabricui-probe"
 DEVICE = "rxe0"
@@ -116,23 +117,16 @@ def _static_busybox() -> Path:
 
 
 def _sshd_config() -> str:
-    options = {
-        "HostKey": "/etc/ssh/host_key",
-        "AuthorizedKeysFile": "/etc/ssh/authorized_keys/%u",
-        "AllowUsers": f"root {PROBE_ACCOUNT}",
-        "PermitRootLogin": "forced-commands-only",
-        "PidFile": "/run/sshd.pid",
-        "UsePAM": "no",
-        "PasswordAuthentication": "no",
-        "KbdInteractiveAuthentication": "no",
-        "AllowTcpForwarding": "no",
-        "AllowAgentForwarding": "no",
-        "X11Forwarding": "no",
-        "PrintMotd": "no",
-        "UseDNS": "no",
-        "MaxStartups": "100",
-    }
-    return "".join(f"{name} {value}\n" for name, value in options.items())
+    return sshd_config(
+        {
+            "HostKey": "/etc/ssh/host_key",
+            "AuthorizedKeysFile": "/etc/ssh/authorized_keys/%u",
+            "AllowUsers": f"root {PROBE_ACCOUNT}",
+            "PermitRootLogin": "forced-commands-only",
+            "PidFile": "/run/sshd.pid",
+            "UsePAM": "no",
+        }
+    )
 
 
 def command(record: GuestRecord, kernel: Kernel) -> list[str]:

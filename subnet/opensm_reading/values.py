@@ -31,8 +31,8 @@ class Rejection:
 class Flags:
     """The flags of one header as OpenSM understood them; unknown and unusable ones are not here.
 
-    `mtu` and `rate` are IBTA codes, None when the header sets none (OpenSM then takes mtu 4 and rate 3). `sl` is what
-    OpenSM uses: 0 unless QoS is on. `scope` holds the scopes named, ascending.
+    `mtu` and `rate` are IBTA codes, None when the header sets none (OpenSM then takes mtu 4 and rate 3). `sl` is as
+    the header sets it; OpenSM uses it only with QoS on. `scope` holds the scopes named, ascending.
     """
 
     ipoib: bool = False
