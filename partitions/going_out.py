@@ -1,5 +1,6 @@
 """Roll out a selection: draw the plan once more, make sure it is the one that was looked at, and hand it to deploy."""
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
 
 from django.db import transaction
@@ -34,6 +35,7 @@ def roll_out(
     reason: str = "",
     looked_at: datetime | None = None,
     confirm_within: timedelta | None = None,
+    without: Collection[str] = (),
 ) -> Rollout:
     """Propose the selection as the next revision and start its rollout, if the plan is still the one looked at.
 
@@ -59,7 +61,12 @@ def roll_out(
     who = as_actor(actor)
     revision = deploy.propose(subnet=subnet, table=drawn.table, parent=drawn.parent, actor=who, reason=reason)
     return deploy.start(
-        revision=revision, observation=observation, actor=who, reason=reason, confirm_within=confirm_within
+        revision=revision,
+        observation=observation,
+        actor=who,
+        reason=reason,
+        confirm_within=confirm_within,
+        without=without,
     )
 
 
