@@ -270,9 +270,9 @@ def _verdict(
     masters = reading.fabric.masters
     foreign = [p for p in problems if p.kind in ("unregistered_sm", "two_masters")]
     if foreign:
-        return Verdict.FOREIGN_SM, _some([problem.sentence for problem in foreign])
+        return Verdict.FOREIGN_SM, some([problem.sentence for problem in foreign])
     if not masters:
-        return Verdict.UNSEEN, _some([problem.sentence for problem in problems if problem.kind == "no_master"])
+        return Verdict.UNSEEN, some([problem.sentence for problem in problems if problem.kind == "no_master"])
     if masters[0].guid != registered[master]:
         return Verdict.UNSEEN, (
             f"The master changed while the tables were read: {master} was reloaded, and port {masters[0].guid} is "
@@ -286,12 +286,12 @@ def _verdict(
             f"(SHA-256 {views[master].digest[:12]}…). Find out who."
         )
     if compared.is_contrary:
-        return Verdict.CONTRARY, _some([d.sentence for d in compared.discrepancies if d.is_contrary])
+        return Verdict.CONTRARY, some([d.sentence for d in compared.discrepancies if d.is_contrary])
     if lines.partition:
         return Verdict.CONTRARY, f"OpenSM on {master} refused its partition file: {lines.partition[0]}"
     misled = [problem.sentence for problem in problems if problem.kind == "wrong_master_lid"]
     if misled:
-        return Verdict.MISLED, _some(misled)
+        return Verdict.MISLED, some(misled)
     open_points = [
         *(discrepancy.sentence for discrepancy in compared.discrepancies),
         *(
@@ -302,11 +302,11 @@ def _verdict(
         *(f"OpenSM on {master} reports an error about an affected port: {line}" for line in lines.ports),
     ]
     if open_points:
-        return Verdict.OPEN, _some(open_points)
+        return Verdict.OPEN, some(open_points)
     owed = [sentence for view in reading.hosts.views if view.name != master for sentence in _owes(view, digest)]
     if owed or any(problem.kind == "no_standby" for problem in problems):
         owed = owed or [problem.sentence for problem in problems if problem.kind == "no_standby"]
-        return Verdict.OWED, _some(owed)
+        return Verdict.OWED, some(owed)
     return Verdict.PROVEN, ""
 
 
@@ -330,6 +330,7 @@ def _state(compared: ReadBack, guid: GUID) -> str:
     return verdict.value.lower() if verdict is not None else "not on the fabric"
 
 
-def _some(sentences: list[str]) -> str:
+def some(sentences: list[str]) -> str:
+    """The first few sentences, and how many more there are."""
     more = len(sentences) - MOST_SENTENCES
     return " ".join(sentences[:MOST_SENTENCES]) + (f" (and {more} more)" if more > 0 else "")

@@ -9,7 +9,7 @@ from typing import Any, Final
 from deploy import evidence
 from deploy.look import Look, ManagerHosts, told
 from deploy.models import Rollout
-from deploy.proof import Judgement, Unseen, Verdict
+from deploy.proof import Judgement, Unseen, Verdict, some
 from deploy.readiness import foreign_master, no_master, overtaken
 from deploy.story import Story
 from deploy.terms import Terms
@@ -76,14 +76,23 @@ def _conclude(story: Story, judgement: Judgement, terms: Terms) -> None:
             text = f"{_are_back(terms)}, and the fabric holds them again.{note}"
             story.advance(State.RESTORED, text, cause=f"{rollout.contrary} {text}", **found)
         case Verdict.CONTRARY:
-            still = "That is still so." if judgement.cause in rollout.contrary else f"Still: {judgement.cause}"
-            _need_person(story, f"{_back(story, terms)} {still} {_BY_HAND}", **found)
+            _need_person(story, f"{_back(story, terms)} {_still(rollout, judgement)} {_BY_HAND}", **found)
         case Verdict.FOREIGN_SM:
             _need_person(story, f"{_back(story, terms)} {judgement.cause} {_RELEASE}", **found)
         case _:
             names = " and ".join(unlike)
             cause = judgement.cause or f"The partition file on {names} is not {parent.words}."
             _try_later(story, terms, cause, outcomes=terms.found(judgement)["outcomes"])
+
+
+def _still(rollout: Rollout, judgement: Judgement) -> str:
+    """What the way back finds, without telling again of ports that the cause names already."""
+    contrary = [found for found in judgement.compared.discrepancies if found.is_contrary]
+    fresh = [found.sentence for found in contrary if found.guid is None or found.guid not in rollout.contrary]
+    fresh = [sentence for sentence in fresh if sentence not in rollout.contrary]
+    if contrary and not fresh:
+        return "That is still so."
+    return f"Still: {some(fresh) if contrary else judgement.cause}"
 
 
 def _try_later(story: Story, terms: Terms, cause: str, **fields: Any) -> None:
