@@ -4,7 +4,7 @@ Reached through `deploy.operations`. Nothing here reaches a machine.
 """
 
 from collections.abc import Collection
-from typing import Final
+from typing import Any, Final
 
 from django.db import transaction
 from django.utils import timezone
@@ -146,7 +146,8 @@ def accept(*, rollout: Rollout, actor: Actor, reason: str) -> Rollout:
             raise TooLate(
                 f"What keeps the rollout of {rollout.revision} unproven is not yours to accept: {rollout.cause}"
             )
-        before = rollout.accepted or {"moved": {}, "absent": []}  # what was accepted is not found again
+        # What was accepted before is not found again.
+        before: dict[str, Any] = rollout.accepted or {"moved": {}, "absent": []}
         accepted = {
             "by": actor.name,
             "reason": reason,
