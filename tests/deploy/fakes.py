@@ -11,7 +11,6 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 
 from remote.errors import (
     DigestMismatch,
@@ -29,6 +28,7 @@ from subnet.guid import GUID
 from subnet.partitions_conf import parse_strict
 from subnet.pkey import entry
 from subnet.table import PartitionTable
+from tests.deploy.clock import Clock as Clock
 
 CAPACITY = 64
 PATH = "/etc/opensm/partitions.conf"
@@ -37,30 +37,6 @@ LEAF = GUID("0x0002c90300aa0001")
 
 class Killed(BaseException):
     """The worker was killed here. No `except Exception` may survive it."""
-
-
-class Clock:
-    """A clock that a test turns; it moves a little at every look."""
-
-    def __init__(self) -> None:
-        self.now = datetime(2026, 1, 1, tzinfo=UTC)
-        self.jumped = timedelta()
-
-    def __call__(self) -> datetime:
-        self.now += timedelta(milliseconds=10)
-        return self.now
-
-    def forward(self, seconds: float) -> None:
-        self.now += timedelta(seconds=seconds)
-
-    def jump(self, seconds: float) -> None:
-        """Set the wall clock; no time passes."""
-        self.jumped += timedelta(seconds=seconds)
-        self.now += timedelta(seconds=seconds)
-
-    def uptime_s(self) -> float:
-        """Since the machine booted, whatever the wall clock says."""
-        return (self.now - self.jumped - datetime(2025, 1, 1, tzinfo=UTC)).total_seconds()
 
 
 @dataclass
