@@ -56,7 +56,8 @@ class Identity:
     """What stands on the host. `problems` are sentences for a person; any of them forbids placing a file.
 
     `partition_file`, `list_file` and `log_file` are the registered paths (host.env). `sharing` names other OpenSM
-    processes on this host that share the partition file, the dump or the cache folder.
+    processes on this host that share the partition file, the dump or the cache folder. `generation` is the newest
+    fencing generation that has placed a file here, 0 when none has.
     """
 
     wrapper_digest: str
@@ -68,6 +69,7 @@ class Identity:
     log_file: str
     sharing: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+    generation: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +252,7 @@ class ManagerHost:
             log_file=values.first("log_file"),
             sharing=sharing,
             problems=tuple(f"Manager host {self.name}: {text}" for text in values.all("problem") + sharing),
+            generation=values.number("generation"),
         )
 
     def read(self) -> bytes:
