@@ -71,7 +71,7 @@ def _measure_one(
     large = register_storm.run(opened, last, hcas=hcas)
     figures[f"{name}_growth"] = round(large.cpu_s / storms[1].cpu_s, 2)
     found = database.ports()
-    lost = servers + window - sum(storm.answered for storm in [*storms, large])
+    lost: int = servers + window - sum(storm.answered for storm in [*storms, large])
     for number in (*range(servers), *last):
         here = register_storm.hostname(number)
         lost += any(found.get(guid) != here for guid in register_storm.port_guids(number, hcas))
