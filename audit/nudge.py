@@ -1,11 +1,13 @@
 """Wake a worker after a commit without ever making the request wait or fail: the tick catches up what is lost.
 
 One background thread per process does the talking, so a broker that is dead, or that swallows packets, costs the
-request nothing. Nudges for the same work melt into one.
+request nothing. Nudges for the same work melt into one, and the same one is sent at most five times a second: a boot
+storm commits hundreds of times a second, and each nudge opens a connection to the broker.
 """
 
 import logging
 import threading
+import time
 from collections.abc import Mapping
 from typing import Final
 
@@ -15,11 +17,13 @@ log = logging.getLogger(__name__)
 
 FOLLOW: Final = "audit.tasks.follow"
 CONNECT_S: Final = 1.0  # how long the thread waits for a broker before it gives the nudge up
+AGAIN_S: Final = 0.2  # between two nudges for the same work
 MOST_WAITING: Final = 1000  # while the broker is away; beyond, nudges are dropped
 
 type Nudge = tuple[str, tuple[tuple[str, object], ...]]
 
 _waiting: dict[Nudge, None] = {}  # a dict keeps the order in which they came
+_sent_at: dict[Nudge, float] = {}  # monotonic; of those sent less than AGAIN_S ago
 _changed = threading.Condition()
 _thread: threading.Thread | None = None
 
@@ -50,11 +54,18 @@ def task(name: str, kwargs: Mapping[str, object]) -> None:
 def _send_for_ever() -> None:
     while True:
         with _changed:
-            while not _waiting:
-                _changed.wait()
-            nudge = next(iter(_waiting))
+            while (nudge := _next_due(time.monotonic())) is None:
+                _changed.wait(AGAIN_S / 4 if _waiting else None)
             del _waiting[nudge]
+            _sent_at[nudge] = time.monotonic()
         _send(nudge)
+
+
+def _next_due(now: float) -> Nudge | None:
+    """The first of the waiting nudges that was not sent just now."""
+    for nudge in [nudge for nudge, at in _sent_at.items() if now - at >= AGAIN_S]:
+        del _sent_at[nudge]
+    return next((nudge for nudge in _waiting if nudge not in _sent_at), None)
 
 
 def _send(nudge: Nudge) -> None:

@@ -103,7 +103,12 @@ def _run(addresses: processes.Addresses) -> int:
     broker = brokers.choose(redis_url=settings.REDIS_URL, directory=settings.DATA_DIR)
     environment = {**os.environ, "REDIS_URL": broker.url}
     return processes.run(
-        processes.commands(addresses=addresses, broker=broker, probes_at_once=settings.PROBES_AT_ONCE),
+        processes.commands(
+            addresses=addresses,
+            broker=broker,
+            probes_at_once=settings.PROBES_AT_ONCE,
+            register_workers=settings.REGISTER_WORKERS,
+        ),
         environment=environment,
     )
 

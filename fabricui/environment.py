@@ -3,6 +3,9 @@
 import os
 from pathlib import Path
 
+# Processes of the registration door: SQLite has one writer at a time, so more of them would only wait for each other.
+REGISTER_WORKERS = {"sqlite": 1, "postgresql": 2}
+
 
 class BadEnvironment(SystemExit):
     """An environment variable that cannot be used; ends the program with its sentence."""

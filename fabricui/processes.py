@@ -25,12 +25,13 @@ class Addresses:
 
 
 def commands(
-    *, addresses: Addresses, broker: Broker, probes_at_once: int = 8
+    *, addresses: Addresses, broker: Broker, probes_at_once: int = 8, register_workers: int = 1
 ) -> dict[str, tuple[list[str], dict[str, str]]]:
     """Each process's argv and its own environment, by name.
 
     The workers of the queues `rollout` and `observe` are the only ones that are given the managers' key, and the one
-    of the queue `probe`, which runs `probes_at_once` pairs at a time, the only one that is given the probe hosts'.
+    of the queue `probe`, which runs `probes_at_once` pairs at a time, the only one that is given the probe hosts'. The
+    registration door has `register_workers` processes behind its one address.
     """
     python = sys.executable
     uvicorn = [python, "-m", "uvicorn", "fabricui.asgi:application", "--host", addresses.host, "--no-access-log",
@@ -42,7 +43,7 @@ def commands(
         table["broker"] = (list(broker.command), {})
     table["web"] = ([*uvicorn, "--port", str(addresses.web_port)], {"FABRICUI_LISTENER": "web"})
     # What a tenant's server writes into X-Forwarded-For is nobody's address (docs/registration.md).
-    door = [*uvicorn, "--port", str(addresses.register_port), "--no-proxy-headers"]
+    door = [*uvicorn, "--port", str(addresses.register_port), "--no-proxy-headers", "--workers", str(register_workers)]
     table["register"] = (door, {"FABRICUI_LISTENER": "register"})
     for queue in ("rollout", "observe", "housekeeping"):
         table[queue] = ([*worker, "--pool", "solo", "-Q", queue, "-n", f"{queue}@fabricui"], {})

@@ -81,6 +81,14 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "audit.request_id.RequestIdMiddleware",
 ]
+if LISTENER == "register":  # it knows no people: no sessions, no forms, no pages
+    MIDDLEWARE = [
+        "django.middleware.security.SecurityMiddleware",
+        "django.middleware.common.CommonMiddleware",
+        "fabricui.no_nul.NoNulMiddleware",
+        "allauth.account.middleware.AccountMiddleware",  # allauth does not start without
+        "audit.request_id.RequestIdMiddleware",
+    ]
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
@@ -154,6 +162,8 @@ def _database(url: str) -> dict[str, Any]:
 
 
 DATABASES = {"default": _database(environment.text("DATABASE_URL", f"sqlite://{DATA_DIR / 'fabricui.sqlite3'}"))}
+if LISTENER == "register":  # its threads stay (fabricui/in_threads.py), so their connections may as well
+    DATABASES["default"]["CONN_MAX_AGE"] = 60
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # --- broker, cache ------------------------------------------------------------------------------------------
@@ -179,7 +189,23 @@ PKEY_POOL = environment.spans("FABRICUI_PKEY_POOL", "0x0100-0x7dff", least=0x000
 PKEY_COOL_DOWN_DAYS = environment.number("FABRICUI_PKEY_COOL_DOWN_DAYS", 30)
 
 # --- registration -------------------------------------------------------------------------------------------
+REGISTER_WORKERS = environment.number(
+    "FABRICUI_REGISTER_WORKERS",
+    environment.REGISTER_WORKERS[DATABASES["default"]["ENGINE"].rpartition(".")[2].rstrip("3")],
+    least=1,
+)
+# Requests that each of them works on at once, every one with a connection to the database of its own.
+REGISTER_THREADS = environment.number("FABRICUI_REGISTER_THREADS", 4, least=1)
 MANAGEMENT_NETWORKS = environment.words("FABRICUI_MANAGEMENT_NETWORKS", "127.0.0.0/8,::1/128")
+# Behind a proxy: which addresses are the proxy's, and the header in which it names its client. Elsewhere it is noise.
+REGISTER_PROXIES = environment.words("FABRICUI_REGISTER_PROXIES", "")
+REGISTER_PROXY_HEADER = environment.text("FABRICUI_REGISTER_PROXY_HEADER", "")
+if bool(REGISTER_PROXIES) != bool(REGISTER_PROXY_HEADER):
+    raise environment.BadEnvironment(
+        "FABRICUI_REGISTER_PROXIES and FABRICUI_REGISTER_PROXY_HEADER go together: the addresses of the proxy in front "
+        "of the registration door, and the header in which it names its client. Set both or neither."
+    )
+CREDENTIAL_DAYS = environment.number("FABRICUI_CREDENTIAL_DAYS", 30, least=1)
 REGISTRATION_TRUST = environment.choice("FABRICUI_REGISTRATION_TRUST", "person", ("person", "enrolled"))
 
 # --- probes -------------------------------------------------------------------------------------------------

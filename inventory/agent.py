@@ -26,7 +26,7 @@ import urllib.parse
 import urllib.request
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-AGENT_VERSION = "1"
+AGENT_VERSION = "2"
 SCHEMA = 1
 DOOR = "/register/v1"  # may stand in --url or be left out
 LAST_UNICAST_LID = 0xBFFF
@@ -34,11 +34,13 @@ MOST_BYTES = 4096  # of one sysfs file; the kernel gives at most a page
 MOST_ANSWER = 1024 * 1024
 MOST_PAUSE_S = 300.0
 MOST_SKIPPED = 1000
+MOST_COUNTERS = 128  # of one port
 
 GUID_WORDS = re.compile(r"([0-9a-fA-F]{4}):([0-9a-fA-F]{4}):([0-9a-fA-F]{4}):([0-9a-fA-F]{4})$")
 GID_WORDS = re.compile(r"((?:[0-9a-fA-F]{4}:){3}[0-9a-fA-F]{4}):((?:[0-9a-fA-F]{4}:){3}[0-9a-fA-F]{4})$")
 RATE = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*Gb/sec")
 DIGITS = re.compile(r"[0-9]{1,9}$")
+COUNT = re.compile(r"[0-9]{1,20}$")
 NOBODYS = ("0x" + "0" * 16, "0x" + "f" * 16)
 
 
@@ -260,6 +262,7 @@ def read_port(tree: Tree, path: str, number: int, shared: Values) -> Values:
         "lid": tree.parsed(path + "/lid", unicast_lid),
         "sm_lid": tree.parsed(path + "/sm_lid", sm_lid_number),
         "pkeys": read_pkeys(tree, path + "/pkeys"),
+        "counters": read_counters(tree, path),
         "partition_candidate": why_not is None,
         "why_not": None if why_not is None else printable(why_not),
     }
@@ -276,6 +279,28 @@ def read_pkeys(tree: Tree, path: str) -> Dict[str, str]:
     return entries
 
 
+def read_counters(tree: Tree, path: str) -> Dict[str, int]:
+    """The counters that the port has, by name; which there are depends on HCA and driver."""
+    found = {}  # type: Dict[str, int]
+    for folder in ("counters", "hw_counters"):
+        if not os.path.isdir(os.path.join(tree.top, path, folder)):
+            continue
+        for name in tree.names("{}/{}".format(path, folder)):
+            # hw_counters/lifespan is a setting: how long the driver keeps what it read
+            if len(found) < MOST_COUNTERS and name != "lifespan":
+                number = tree.parsed("{}/{}/{}".format(path, folder, name), counter)
+                if number is not None:
+                    found[printable(name)[:64]] = number
+    return found
+
+
+def counter(text: str) -> int:
+    """A counter as a number of at most 64 bits."""
+    if not COUNT.match(text) or int(text) >= 2**64:
+        raise ValueError("“{}” is not a counter".format(text[:60]))
+    return int(text)
+
+
 def driver_of(tree: Tree, device: str) -> Optional[str]:
     """The kernel driver's name, or None."""
     try:
@@ -288,9 +313,12 @@ def serial_number(tree: Tree) -> Optional[str]:
     """The machine's serial number, where it may be read (as root)."""
     if tree.dmi is None:
         return None
+    path = os.path.join(tree.dmi, "product_serial")
     try:
-        return printable(read_small(os.path.join(tree.dmi, "product_serial"))) or None
-    except OSError:
+        return printable(read_small(path)) or None
+    except OSError as error:
+        if error.errno != errno.ENOENT:
+            tree.skip(path, reason_of(error))
         return None
 
 
@@ -354,9 +382,12 @@ class Door:
         """The answer to `value` posted at `name`; raise Refused or NotReached."""
         body = json.dumps(value).encode("utf-8")
         cause = ""
+        asked_s = 0.0  # how long the door itself asked to wait
         for attempt in range(self.attempts):
             if attempt:
-                time.sleep(random.uniform(0, min(MOST_PAUSE_S, self.backoff_s * 2 ** (attempt - 1))))  # noqa: S311  jitter
+                jitter = random.uniform(0, min(MOST_PAUSE_S, self.backoff_s * 2 ** (attempt - 1)))  # noqa: S311
+                time.sleep(min(MOST_PAUSE_S, asked_s + jitter))
+            asked_s = 0.0
             request = urllib.request.Request(self.base + name, data=body, method="POST")  # noqa: S310  checked_url
             request.add_header("Content-Type", "application/json")
             request.add_header("Authorization", "Bearer " + secret)
@@ -370,6 +401,8 @@ class Door:
                 cause = "{} answered {}: {}".format(self.base + name, error.code, sentence_of(error))
                 if error.code < 500 and error.code not in (408, 429):
                     raise Refused(cause) from error
+                asked = str(error.headers.get("Retry-After", "")) if error.headers else ""
+                asked_s = float(asked) if DIGITS.match(asked) else 0.0
             except (OSError, ValueError, EOFError) as error:
                 cause = "{} was not reached: {}".format(self.base + name, error)
             except Exception as error:  # http.client's own family: a garbled or cut answer
@@ -423,6 +456,23 @@ def credential_of(options: argparse.Namespace, door: Door, machine: Values) -> s
     return secret
 
 
+def rotate(options: argparse.Namespace, door: Door, secret: str) -> None:
+    """Take a new secret in place of `secret`; FabricUI asks for it from time to time.
+
+    The new one is written down before its digest is sent, and FabricUI takes the old one until the new one is shown: a
+    lost answer costs nothing, the next run announces the same one again.
+    """
+    stored = load_credential(options.credential_file) or {}
+    successor = stored.get("next")
+    if not isinstance(successor, str):
+        successor = secrets.token_urlsafe(32)
+        store_credential(options.credential_file, secret, True, successor)
+    digest = hashlib.sha256(successor.encode("ascii")).hexdigest()
+    door.post("rotate", secret, {"schema": SCHEMA, "credential_digest": digest})
+    store_credential(options.credential_file, successor, True)
+    say("has a new credential")
+
+
 def load_credential(path: str) -> Optional[Values]:
     """What `store_credential` wrote, or None."""
     try:
@@ -437,14 +487,17 @@ def load_credential(path: str) -> Optional[Values]:
         raise Refused("The credential file {} cannot be read: {}.".format(path, error.strerror)) from error
 
 
-def store_credential(path: str, secret: str, is_enrolled: bool) -> None:
-    """Write the secret so that only its owner can read it, whole or not at all."""
+def store_credential(path: str, secret: str, is_enrolled: bool, successor: Optional[str] = None) -> None:
+    """Write the secret, and the one to come, so that only its owner can read it, whole or not at all."""
+    stored = {"credential": secret, "enrolled": is_enrolled}  # type: Values
+    if successor is not None:
+        stored["next"] = successor
     beside = "{}.{}.new".format(path, os.getpid())
     try:
         os.makedirs(os.path.dirname(os.path.abspath(path)), mode=0o700, exist_ok=True)
         descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w") as file:
-            json.dump({"credential": secret, "enrolled": is_enrolled}, file)
+            json.dump(stored, file)
             file.flush()
             os.fsync(file.fileno())
         os.rename(beside, path)
@@ -477,7 +530,7 @@ def parsed_options(arguments: Optional[List[str]]) -> argparse.Namespace:
     env = os.environ.get
     parser = argparse.ArgumentParser(description="Tell FabricUI which InfiniBand ports this server has.")
     parser.add_argument("--url", type=checked_url, default=None, help="FabricUI's registration door, https://HOST:PORT")
-    parser.add_argument("--ca-file", default=None, help="trust this CA (PEM) and no other")
+    parser.add_argument("--ca-file", default=None, help="trust this CA (PEM) and no other; needed with https")
     parser.add_argument("--enrolment-token-file", default=None, help="needed until the server has enrolled")
     parser.add_argument("--credential-file", default="/var/lib/fabricui-agent/credential")
     parser.add_argument("--sysfs-root", default="/sys", help="a whole /sys, or its class/infiniband alone")
@@ -493,6 +546,9 @@ def parsed_options(arguments: Optional[List[str]]) -> argparse.Namespace:
         parser.error("--attempts, --backoff-s and --timeout-s must be positive")
     if not options.dry_run and not options.url:
         parser.error("--url is needed (or --dry-run)")
+    if not options.dry_run and options.url.startswith("https:") and not options.ca_file:
+        # Without a file Python would trust every CA that the host trusts; an unset variable must not lead there.
+        parser.error("--ca-file is needed with https: the CA that signed the registration door's certificate")
     return options
 
 
@@ -506,7 +562,8 @@ def main(arguments: Optional[List[str]] = None) -> int:
         return 0
     try:
         door = Door(options.url, options.ca_file, options.attempts, options.backoff_s, options.timeout_s)
-        answer = door.post("reports", credential_of(options, door, machine), report)
+        secret = credential_of(options, door, machine)
+        answer = door.post("reports", secret, report)
     except Refused as error:
         say(str(error))
         return 1
@@ -521,6 +578,11 @@ def main(arguments: Optional[List[str]] = None) -> int:
         say(line + (". " + port["sentence"] if port.get("sentence") else ""))
     if answer.get("sentence"):
         say(answer["sentence"])
+    if answer.get("rotate") is True:
+        try:
+            rotate(options, door, secret)
+        except (Refused, NotReached, OSError, ValueError) as error:
+            say("keeps its credential for now: {}".format(error))  # the report stands all the same
     return 0
 
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final
 
 MOST_BYTES: Final = 1024 * 1024
-TOO_LARGE: Final = "body_too_large"  # set in the scope for the view
+TOO_LARGE: Final = "inventory.body_too_large"  # set in the scope, and in the environment that the view sees
 BODY_DEADLINE_S: Final = 30.0
 
 type Scope = MutableMapping[str, Any]

@@ -18,7 +18,7 @@ class AlreadyThere(InventoryError):
 
 
 class EnrolmentRefused(InventoryError):
-    """An enrolment token that is unknown, expired or used up."""
+    """An enrolment token that is unknown, expired, revoked, used up, or for other servers."""
 
 
 class HostnameTaken(InventoryError):

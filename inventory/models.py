@@ -114,6 +114,8 @@ class Port(models.Model):
     seen_at = models.DateTimeField(null=True)  # last seen on the fabric by our own reading
     leaf_guid = GUIDField(null=True)  # node GUID of the switch it is cabled to, from our own reading
     leaf_port = models.PositiveSmallIntegerField(null=True)
+    # The NodeDescription beside it in an imported listing: text that anybody with root there can choose, nobody's key.
+    description = models.CharField(max_length=64, blank=True, db_default="")
     # Whose partitions it was last in, as far as is known: no other tenant's may take it until it is marked clean.
     former_tenant = models.ForeignKey(Tenant, on_delete=models.SET_NULL, null=True, related_name="+")
 
@@ -161,6 +163,11 @@ class EnrolmentToken(models.Model):
     uses_left = models.PositiveIntegerField(default=1)
     expires_at = models.DateTimeField()
     created_at = models.DateTimeField(auto_now_add=True)
+    # Its scope. A token for more than one server is for a rack; who may use it can be narrowed further.
+    rack = models.CharField(max_length=60, blank=True, db_default="")
+    hostnames = models.CharField(max_length=255, blank=True, db_default="")  # patterns as in a shell: r12-*,r13-0?
+    networks = models.CharField(max_length=255, blank=True, db_default="")  # where it may be shown: 10.1.12.0/24
+    revoked_at = models.DateTimeField(null=True)
 
     def __str__(self) -> str:
         return self.name
@@ -173,6 +180,9 @@ class ServerCredential(models.Model):
     digest = models.CharField(max_length=64, unique=True)
     issued_at = models.DateTimeField(auto_now_add=True)
     revoked_at = models.DateTimeField(null=True)
+    token = models.ForeignKey(EnrolmentToken, on_delete=models.SET_NULL, null=True, related_name="+")  # what let it in
+    # The one it takes over from, until it is shown for the first time: then that one is revoked and this is null.
+    replaces = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, related_name="+")
 
     def __str__(self) -> str:
         return f"credential of {self.server}"

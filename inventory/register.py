@@ -6,8 +6,9 @@ nobody can drown the trail.
 
 import logging
 from collections.abc import Callable
+from datetime import timedelta
 from functools import wraps
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Final
 
 from django.conf import settings
@@ -23,10 +24,10 @@ from audit.values import Actor, Subject
 from inventory.body_limit import MOST_BYTES, TOO_LARGE
 from inventory.errors import CredentialRefused, EnrolmentRefused, HostnameTaken, InvalidReport
 from inventory.models import Server
-from inventory.operations import enrol_server, register_report
-from inventory.operations.enrolment import server_of_credential
+from inventory.operations import enrol_server, register_report, rotate_credential
+from inventory.operations.enrolment import Address, shown_credential
 from inventory.races import settle
-from inventory.report import parse_enrolment, parse_json, parse_report
+from inventory.report import parse_enrolment, parse_json, parse_report, parse_rotation
 from inventory.subjects import server_actor, server_subject
 
 REPORTS_A_MINUTE: Final = 12  # by one server; a boot and a few retries, not a way to fill the trail
@@ -79,6 +80,7 @@ def enrol(request: HttpRequest) -> JsonResponse:
             hostname=wanted.hostname,
             boot_id=wanted.boot_id,
             credential_digest=wanted.credential_digest,
+            source=source_of(request),
         )
     except InvalidReport as error:
         raise Refusal(400, "malformed", str(error)) from error
@@ -94,9 +96,10 @@ def reports(request: HttpRequest) -> JsonResponse:
     """Register what the server says that shows its credential as its bearer token; 200 and an outcome per port."""
     body = _body(request)
     try:
-        server = server_of_credential(credential=_bearer(request))
+        credential = shown_credential(credential=_bearer(request))
     except CredentialRefused as error:
         raise _throttled(request, Refusal(401, "credential_refused", str(error))) from error
+    server = credential.server
     if _count(f"register:reports:{server.pk}") > REPORTS_A_MINUTE:
         sentence = f"More than {REPORTS_A_MINUTE} reports within a minute. Report again in a minute."
         raise Refusal(429, "too_many_reports", sentence, server=server)
@@ -104,13 +107,42 @@ def reports(request: HttpRequest) -> JsonResponse:
         report = parse_report(parse_json(body))
     except InvalidReport as error:
         raise Refusal(400, "malformed", str(error), server=server) from error
-    return JsonResponse(register_report(server=server, report=report).to_json())
+    answer = register_report(server=server, report=report).to_json()
+    # The agent then makes itself a new secret; until that is shown, the old one stays valid.
+    answer["rotate"] = timezone.now() - credential.issued_at > timedelta(days=settings.CREDENTIAL_DAYS)
+    return JsonResponse(answer)
 
 
-def source_of(request: HttpRequest) -> IPv4Address | IPv6Address | None:
-    """The address at the other end of the connection; None for a Unix socket. No header is believed."""
+@_door(Action.SERVER_REPORT_REFUSED)
+def rotate(request: HttpRequest) -> JsonResponse:
+    """Take note of the new credential of the server that shows its old one as its bearer token; 201."""
+    body = _body(request)
     try:
-        address = ip_address(request.META.get("REMOTE_ADDR", "").partition("%")[0])
+        server = rotate_credential(
+            credential=_bearer(request), new_digest=parse_rotation(parse_json(body)).credential_digest
+        )
+    except InvalidReport as error:
+        raise Refusal(400, "malformed", str(error)) from error
+    except CredentialRefused as error:
+        raise _throttled(request, Refusal(401, "credential_refused", str(error))) from error
+    return JsonResponse({"server": server.public_id, "hostname": server.hostname}, status=201)
+
+
+def source_of(request: HttpRequest) -> Address | None:
+    """The address at the other end of the connection, or, behind a configured proxy, the one it names in its header.
+
+    None for a Unix socket, and for a proxy that does not say. A header counts only in what the proxy itself sends, and
+    of a list only the last entry: the ones before are what the client wrote.
+    """
+    peer = _address(request.META.get("REMOTE_ADDR", ""))
+    if not settings.REGISTER_PROXIES or not _is_in(peer, settings.REGISTER_PROXIES):
+        return peer
+    return _address(request.headers.get(settings.REGISTER_PROXY_HEADER, "").rpartition(",")[2].strip())
+
+
+def _address(text: str) -> Address | None:
+    try:
+        address = ip_address(text.partition("%")[0])
     except ValueError:
         return None
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
@@ -118,17 +150,21 @@ def source_of(request: HttpRequest) -> IPv4Address | IPv6Address | None:
     return address
 
 
-def _is_management(source: IPv4Address | IPv6Address | None) -> bool:
-    if source is None:
+def _is_management(source: Address | None) -> bool:
+    return _is_in(source, settings.MANAGEMENT_NETWORKS)
+
+
+def _is_in(address: Address | None, texts: list[str]) -> bool:
+    if address is None:
         return False
-    networks = [ip_network(text, strict=False) for text in settings.MANAGEMENT_NETWORKS]
-    return any(source.version == network.version and source in network for network in networks)
+    networks = [ip_network(text, strict=False) for text in texts]
+    return any(address.version == network.version and address in network for network in networks)
 
 
 def _body(request: HttpRequest) -> bytes:
     """The body, of which never more than 1 MiB is held; raise Refusal for a larger one or another type."""
     stated = request.META.get("CONTENT_LENGTH") or "0"
-    is_larger = getattr(request, "scope", {}).get(TOO_LARGE, False)  # found by inventory.body_limit
+    is_larger = request.META.get(TOO_LARGE, False)  # found by inventory.body_limit
     if is_larger or not stated.isascii() or not stated.isdecimal() or len(stated) > 15 or int(stated) > MOST_BYTES:
         raise Refusal(413, "too_large", f"A body has at most {MOST_BYTES} bytes.")
     if request.content_type != "application/json":
@@ -162,26 +198,26 @@ def _count(key: str) -> int:
     """
     key = f"{key}:{int(timezone.now().timestamp()) // 60}"
     try:
-        cache.add(key, 0, timeout=120)
-        return cache.incr(key)
+        return 1 if cache.add(key, 1, timeout=120) else cache.incr(key)
     except Exception:
         log.exception("the cache does not answer; nothing is throttled")
         return 1
 
 
-def _bucket(source: IPv4Address | IPv6Address | None) -> str:
+def _bucket(source: Address | None) -> str:
     """What counts as one source: an IPv4 address, or an IPv6 /64, of which a host can use every address."""
     if isinstance(source, IPv6Address):
         return str(ip_network((source, 64), strict=False))
     return "unix" if source is None else str(source)
 
 
-def _refused(refusal: Refusal, action: Action, source: IPv4Address | IPv6Address | None) -> JsonResponse:
+def _refused(refusal: Refusal, action: Action, source: Address | None) -> JsonResponse:
     """The answer to a refused request; logged always, recorded once per source and minute."""
     bucket = _bucket(source)
     who = refusal.server.hostname if refusal.server is not None else bucket
     log.warning("%s: %s %s: %s", action.value, who, refusal.status, refusal.sentence)
-    if first_in_a_minute(action=action, source=bucket):
+    # Whatever it was refused for: a source that tries both addresses is still one source.
+    if first_in_a_minute(action=Action.SERVER_REPORT_REFUSED, source=f"door:{bucket}"):
         _record(refusal, action, bucket)
     answer = JsonResponse({"error": refusal.code, "sentence": refusal.sentence}, status=refusal.status)
     if refusal.status == 401:

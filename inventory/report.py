@@ -20,6 +20,7 @@ from subnet.guid import GUID
 SCHEMA = 1
 MOST_PORTS = 512
 MOST_SKIPPED = 4096
+MOST_COUNTERS = 128
 LAST_UNICAST_LID = 0xBFFF  # IBA 4.1.3: 0x0001–0xbfff; 0xffff is the permissive LID, 0xc000 and up are multicast
 
 _HOSTNAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?\Z")
@@ -34,7 +35,7 @@ _REPORT_FIELDS = {
 _PORT_FIELDS = {
     "device", "port", "link_layer", "port_guid", "node_guid", "system_image_guid", "subnet_prefix", "state",
     "phys_state", "rate_gbps", "rate_text", "lid", "sm_lid", "pkeys", "partition_candidate", "why_not",
-    "driver", "hca_type", "board_id", "firmware", "node_type",
+    "driver", "hca_type", "board_id", "firmware", "node_type", "counters",
 }  # fmt: skip
 
 
@@ -70,7 +71,10 @@ class ReportedPort:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One server's report; `raw` is the JSON as it came, `digest` the SHA-256 of its canonical form (64 hex digits)."""
+    """One server's report; `raw` is the JSON as it came, `digest` the SHA-256 of its canonical form (64 hex digits).
+
+    Counters are not part of the digest: they count all the time, and a report that says nothing else is no news.
+    """
 
     hostname: str
     boot_id: str
@@ -86,6 +90,13 @@ class EnrolmentRequest:
 
     hostname: str
     boot_id: str
+    credential_digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class RotationRequest:
+    """What a server sends with its old credential: the digest of the new secret it made for itself."""
+
     credential_digest: str
 
 
@@ -105,8 +116,7 @@ def parse_json(body: bytes) -> object:
 def parse_report(value: object) -> Report:
     """The report that `value` holds; raise InvalidReport with a sentence that names the field."""
     top = _object(value, "The report", _REPORT_FIELDS)
-    if top.get("schema") != SCHEMA or isinstance(top.get("schema"), bool):
-        raise InvalidReport(f"“schema” is not {SCHEMA}. Install the agent that came with this version of FabricUI.")
+    _schema(top)
     for name in ("boot_id", "machine_id", "serial", "os", "agent_version"):
         _text(top.get(name), f"“{name}”", longest=255)
     items = _list(top.get("ports"), "“ports”", MOST_PORTS)
@@ -120,7 +130,7 @@ def parse_report(value: object) -> Report:
         entry = _object(item, f"skipped[{place}]", {"path", "reason"})
         _text(entry.get("path"), f"skipped[{place}].path", longest=255)
         _text(entry.get("reason"), f"skipped[{place}].reason", longest=255)
-    canonical = json.dumps(top, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    canonical = json.dumps(_without_counters(top), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return Report(
         hostname=_hostname(top.get("hostname")),
         boot_id=_text(top.get("boot_id"), "“boot_id”", longest=64),
@@ -134,16 +144,31 @@ def parse_report(value: object) -> Report:
 def parse_enrolment(value: object) -> EnrolmentRequest:
     """The enrolment request that `value` holds; raise InvalidReport with a sentence that names the field."""
     top = _object(value, "The enrolment", {"schema", "hostname", "boot_id", "credential_digest"})
-    if top.get("schema") != SCHEMA or isinstance(top.get("schema"), bool):
-        raise InvalidReport(f"“schema” is not {SCHEMA}. Install the agent that came with this version of FabricUI.")
-    digest = _text(top.get("credential_digest"), "“credential_digest”", longest=64)
-    if not _HEX_64.match(digest):
-        raise InvalidReport("“credential_digest” is not a SHA-256 in 64 lower-case hex digits.")
+    _schema(top)
     return EnrolmentRequest(
         hostname=_hostname(top.get("hostname")),
         boot_id=_text(top.get("boot_id"), "“boot_id”", longest=64),
-        credential_digest=digest,
+        credential_digest=_credential_digest(top),
     )
+
+
+def parse_rotation(value: object) -> RotationRequest:
+    """The rotation request that `value` holds; raise InvalidReport with a sentence that names the field."""
+    top = _object(value, "The rotation", {"schema", "credential_digest"})
+    _schema(top)
+    return RotationRequest(credential_digest=_credential_digest(top))
+
+
+def _schema(top: Mapping[str, Any]) -> None:
+    if top.get("schema") != SCHEMA or isinstance(top.get("schema"), bool):
+        raise InvalidReport(f"“schema” is not {SCHEMA}. Install the agent that came with this version of FabricUI.")
+
+
+def _credential_digest(top: Mapping[str, Any]) -> str:
+    digest = _text(top.get("credential_digest"), "“credential_digest”", longest=64)
+    if not _HEX_64.match(digest):
+        raise InvalidReport("“credential_digest” is not a SHA-256 in 64 lower-case hex digits.")
+    return digest
 
 
 def _port(value: object, where: str) -> ReportedPort:
@@ -152,6 +177,7 @@ def _port(value: object, where: str) -> ReportedPort:
     for name in ("why_not", "driver", "hca_type", "board_id", "firmware", "node_type"):
         _text(item.get(name), f"{where}.{name}", longest=255)
     _pkeys(item.get("pkeys", {}), f"{where}.pkeys")
+    _counters(item.get("counters", {}), f"{where}.counters")
     if not isinstance(item.get("partition_candidate", False), bool):
         raise InvalidReport(f"{where}.partition_candidate is neither true nor false.")
     device = _text(item.get("device"), f"{where}.device", longest=64)
@@ -255,6 +281,20 @@ def _pkeys(value: object, where: str) -> None:
             raise InvalidReport(f"{where} has a key that is no index: {ascii(index)[:40]}.")
         if not isinstance(entry, str) or not _PKEY_ENTRY.match(entry):
             raise InvalidReport(f"{where}[{index}] is not a P_Key table entry such as “0xffff”.")
+
+
+def _counters(value: object, where: str) -> None:
+    if not isinstance(value, dict) or len(value) > MOST_COUNTERS:
+        raise InvalidReport(f"{where} is not a JSON object of at most {MOST_COUNTERS} counters.")
+    for name, count in value.items():
+        _text(name, f"{where}: a name", longest=64)
+        if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count < 2**64:
+            raise InvalidReport(f"{where}.{ascii(name)[1:-1][:64]} is not a count of 64 bits.")
+
+
+def _without_counters(top: Mapping[str, Any]) -> dict[str, Any]:
+    ports = [{name: said for name, said in item.items() if name != "counters"} for item in top.get("ports", [])]
+    return {**top, "ports": ports}
 
 
 def _refuse_constant(text: str) -> NoReturn:

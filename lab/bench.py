@@ -39,7 +39,15 @@ def _reached(figure: float, target: str) -> bool:
 
 def main(argv: list[str]) -> int:
     """Run one benchmark and print it; return 0 only if its targets hold."""
-    from lab import bench_differential, bench_probe, bench_readback, bench_rollout, bench_schedule, bench_table
+    from lab import (
+        bench_differential,
+        bench_probe,
+        bench_readback,
+        bench_register,
+        bench_rollout,
+        bench_schedule,
+        bench_table,
+    )
 
     benches = {
         "rollout": bench_rollout.BENCH,
@@ -49,11 +57,12 @@ def main(argv: list[str]) -> int:
         "render": bench_table.RENDER,
         "probe": bench_probe.BENCH,
         "schedule": bench_schedule.BENCH,
+        "register": bench_register.BENCH,
     }
     parser = argparse.ArgumentParser(prog="./run bench", description=__doc__)
     parser.add_argument("name", choices=sorted(benches))
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--servers", type=int, help="simulated servers (default 500; plan and render 5000)")
+    parser.add_argument("--servers", type=int, help="simulated servers (default 500; plan, render and register 5000)")
     parser.add_argument("--hcas", type=int, default=8, help="HCAs a server (default 8)")
     parser.add_argument("--runs", type=int, default=5, help="measured runs of each kind (default 5)")
     parser.add_argument("--examples", type=int, default=500, help="files of the differential (default 500)")

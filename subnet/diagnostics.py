@@ -83,7 +83,7 @@ def parse_ibnetdiscover(text: str) -> Discovered:
     nodes: dict[str, set[GUID]] = {"Ca": set(), "Switch": set(), "Rt": set()}
     ca_ports: dict[GUID, GUID] = {}
     current: GUID | None = None
-    for line in text.splitlines():
+    for line in text.split("\n"):  # a description may hold other line ends, and must begin no line
         if node := _NODE.match(line):
             guid = GUID(f"0x{node[4]}")
             nodes[node[1]].add(guid)

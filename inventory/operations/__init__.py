@@ -3,7 +3,14 @@
 Every function takes keywords only, and records its audit event in the transaction of the change, as its last statement.
 """
 
-from inventory.operations.enrolment import create_enrolment_token, enrol_server, revoke_credentials
+from inventory.operations.enrolment import (
+    create_enrolment_token,
+    enrol_server,
+    revoke_credentials,
+    revoke_enrolment_token,
+    rotate_credential,
+)
+from inventory.operations.imports import import_listing
 from inventory.operations.manager_hosts import enrol_manager_host, repin_manager_host
 from inventory.operations.ports import confirm_port, confirm_ports, record_seen, reject_claim
 from inventory.operations.reports import register_report
@@ -17,11 +24,14 @@ __all__ = [
     "enrol_manager_host",
     "enrol_server",
     "freeze",
+    "import_listing",
     "record_seen",
     "register_report",
     "reject_claim",
     "repin_manager_host",
     "revoke_credentials",
+    "revoke_enrolment_token",
+    "rotate_credential",
     "set_mode",
     "unfreeze",
 ]

@@ -1,6 +1,6 @@
 """register_report: bring the inventory up to what a server says, as far as that is the server's to say.
 
-Gather (six queries), judge (pure, `inventory/reconcile.py`), write. Nothing is ever removed or moved to another server.
+Gather (four queries), judge (pure, `inventory/reconcile.py`), write. Nothing is ever removed or moved between servers.
 """
 
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from inventory.models import HCA, ManagerHost, Port, PortConflict, Server
 from inventory.operations.ports import REJECTED
 from inventory.races import settle
 from inventory.reconcile import Judgement, Known, Outcome, fields_of, judge
-from inventory.report import Report, ReportedPort
+from inventory.report import Report
 from inventory.subjects import port_subject, server_actor, server_subject
 from subnet.guid import GUID
 
@@ -74,6 +74,7 @@ class _Changes:
     before: dict[str, Any] = field(default_factory=dict)
     after: dict[str, Any] = field(default_factory=dict)
     conflicts: list[tuple[Port, Judgement]] = field(default_factory=list)
+    touched_hcas: set[int] = field(default_factory=set)  # id() of each HCA of which anything was news
     touched: set[GUID] = field(default_factory=set)  # ports of which anything, their HCA included, was news
 
 
@@ -89,13 +90,17 @@ def register_report(*, server: Server, report: Report) -> Receipt:
 
 
 def _register(server_id: int, report: Report, at: datetime) -> Receipt:
-    server = Server.objects.select_related("subnet").select_for_update(of=("self",)).get(pk=server_id)
+    # The last report itself is not read: a server's row is some 10 KB without need.
+    servers = Server.objects.select_related("subnet").defer("report").select_for_update(of=("self",))
+    server = servers.get(pk=server_id)
     known = _gather(server, report)
     judgements = judge(report, known)
     changes = _Changes()
     # In order of GUID, so that two reports that name the same ports wait for each other instead of both.
-    for judgement in sorted(judgements, key=lambda one: (one.reported.node_guid or "", one.reported.guid or "")):
-        _write(judgement, known, changes, at)
+    in_order = sorted(judgements, key=lambda one: (one.reported.node_guid or "", one.reported.guid or ""))
+    hcas = _write_hcas(in_order, known, changes)
+    new_ports = [port for judgement in in_order if (port := _write(judgement, hcas, known, changes, at)) is not None]
+    Port.objects.bulk_create(new_ports)
     not_reported = _mark_missing(judgements, known, changes, at)
     outcomes = tuple(_outcome(judgement, changes) for judgement in judgements)
     is_changed = bool(changes.after) or bool(changes.conflicts) or server.report_digest != report.digest
@@ -106,7 +111,7 @@ def _register(server_id: int, report: Report, at: datetime) -> Receipt:
     if not is_changed:
         Server.objects.filter(pk=server.pk).update(reported_at=at)
         return receipt
-    is_first, old_boot_id = server.report is None, server.boot_id
+    is_first, old_boot_id = not server.report_digest, server.boot_id
     server.boot_id, server.reported_at = report.boot_id, at
     server.report, server.report_digest = dict(report.raw), report.digest
     server.save(update_fields=["boot_id", "reported_at", "report", "report_digest"])
@@ -117,29 +122,70 @@ def _register(server_id: int, report: Report, at: datetime) -> Receipt:
 def _gather(server: Server, report: Report) -> Known:
     guids = {port.guid for port in report.ports if port.guid is not None and port.is_infiniband}
     nodes = {port.node_guid for port in report.ports if port.node_guid is not None}
-    own = list(HCA.objects.filter(server=server).order_by("pk"))
-    others = list(HCA.objects.select_related("server").filter(node_guid__in=nodes).exclude(server=server))
+    named = HCA.objects.select_related("server").defer("server__report")
+    hcas = list(named.filter(Q(server=server) | Q(node_guid__in=nodes)).order_by("pk"))
     ports: dict[GUID, Port] = {}
-    for condition in (Q(guid__in=guids), Q(hca__in=[hca.pk for hca in own + others])):
-        ports |= {port.guid: port for port in Port.objects.select_related("hca__server").filter(condition)}
+    # Two queries, each with an index of its own; the second asks nothing of a server that has no HCA yet.
+    for condition in (Q(guid__in=guids), Q(hca__in=[hca.pk for hca in hcas])):
+        rows = Port.objects.select_related("hca__server").defer("hca__server__report")
+        ports |= {port.guid: port for port in rows.filter(condition)}
     managers = ManagerHost.objects.filter(port_guid__in=guids).values_list("port_guid", "name")
     return Known(
         server=server,
         ports=ports,
-        own_hcas=own,
-        others_hcas={hca.node_guid: hca for hca in others},
+        own_hcas=[hca for hca in hcas if hca.server_id == server.pk],
+        others_hcas={hca.node_guid: hca for hca in hcas if hca.server_id != server.pk},
         manager_ports={GUID(guid): name for guid, name in managers},
     )
 
 
-def _write(judgement: Judgement, known: Known, changes: _Changes, at: datetime) -> None:
-    """Write what one judgement asks for, and nothing where the rows say so already."""
+def _write_hcas(judgements: list[Judgement], known: Known, changes: _Changes) -> dict[int, HCA]:
+    """The server's HCA behind each port that is its own, by the judgement's id(); created or renamed as reported."""
+    hcas: dict[int, HCA] = {}
+    new: list[HCA] = []
+    for judgement in judgements:
+        if judgement.outcome not in {Outcome.NEW, Outcome.CHANGED}:
+            continue
+        reported = judgement.reported
+        hca = known.own_hca(reported)
+        said: dict[str, Any] = {"device": reported.device, "system_image_guid": reported.system_image_guid}
+        if reported.node_guid is not None:
+            said["node_guid"] = reported.node_guid
+        if hca is None:
+            hca = HCA(server=known.server, **said)
+            known.own_hcas.append(hca)
+            new.append(hca)
+            changes.after[f"hca {reported.node_guid or reported.device}"] = _plain(said)
+            changes.touched_hcas.add(id(hca))
+        else:
+            _change_hca(hca, said, changes)
+        hcas[id(judgement)] = hca
+    HCA.objects.bulk_create(new)
+    return hcas
+
+
+def _change_hca(hca: HCA, said: dict[str, Any], changes: _Changes) -> None:
+    news = {name: value for name, value in said.items() if getattr(hca, name) != value}
+    if not news:
+        return
+    changes.touched_hcas.add(id(hca))
+    key = f"hca {hca.node_guid or hca.device}"
+    changes.before[key] = _plain({name: getattr(hca, name) for name in news})
+    changes.after[key] = _plain(news)
+    for name, value in news.items():
+        setattr(hca, name, value)
+    if hca.pk is not None:  # else it is about to be created with what it has now
+        hca.save(update_fields=list(news))
+
+
+def _write(judgement: Judgement, hcas: dict[int, HCA], known: Known, changes: _Changes, at: datetime) -> Port | None:
+    """Write what one judgement asks for, and nothing where the rows say so already; give the row to create, if any."""
     reported, port = judgement.reported, judgement.port
     match judgement.outcome:
         case Outcome.CONFLICT if port is not None:
             rejected = PortConflict.objects.filter(port=port, claimed_by=known.server, decision=REJECTED)
             if rejected.exists():
-                return
+                return None
             _, is_new = PortConflict.objects.get_or_create(
                 port=port, claimed_by=known.server, closed_at=None, defaults={"claim": dict(reported.raw)}
             )
@@ -151,42 +197,23 @@ def _write(judgement: Judgement, known: Known, changes: _Changes, at: datetime) 
             _change(port, {"missing_since": None}, changes)
         case Outcome.NEW | Outcome.CHANGED:
             assert reported.guid is not None  # noqa: S101  judge() gives NEW and CHANGED to no other
-            news = len(changes.after)
-            values = fields_of(reported) | {"hca": _hca(reported, known, changes)}
+            hca = hcas[id(judgement)]
+            values = fields_of(reported) | {"hca": hca}
             is_elsewhere = reported.subnet_prefix not in {None, known.server.subnet.prefix}
             is_new = judgement.outcome is Outcome.NEW
             is_trusted = is_new and settings.REGISTRATION_TRUST == "enrolled" and not is_elsewhere
             if is_trusted and (port is None or port.confirmed_at is None):
                 values |= {"confirmed_at": at, "confirmed_how": "enrolled"}
+            key = str(reported.guid)
             if port is not None:
                 _change(port, values, changes)
             else:
-                Port.objects.create(subnet=known.server.subnet, guid=reported.guid, **values)
-                changes.after[str(reported.guid)] = _plain(values)
-            if len(changes.after) > news:
+                changes.after[key] = {name: value for name, value in _plain(values).items() if value not in (None, "")}
+            if key in changes.after or id(hca) in changes.touched_hcas:
                 changes.touched.add(reported.guid)
-
-
-def _hca(reported: ReportedPort, known: Known, changes: _Changes) -> HCA:
-    """The server's HCA that `reported` belongs to, created or renamed as the report says."""
-    hca = known.own_hca(reported)
-    said: dict[str, Any] = {"device": reported.device, "system_image_guid": reported.system_image_guid}
-    if reported.node_guid is not None:
-        said["node_guid"] = reported.node_guid
-    if hca is None:
-        hca = HCA.objects.create(server=known.server, **said)
-        known.own_hcas.append(hca)
-        changes.after[f"hca {reported.node_guid or reported.device}"] = _plain(said)
-        return hca
-    news = {name: value for name, value in said.items() if getattr(hca, name) != value}
-    if news:
-        key = f"hca {hca.node_guid or hca.device}"
-        changes.before[key] = _plain({name: getattr(hca, name) for name in news})
-        changes.after[key] = _plain(news)
-        for name, value in news.items():
-            setattr(hca, name, value)
-        hca.save(update_fields=list(news))
-    return hca
+            if port is None:
+                return Port(subnet=known.server.subnet, guid=reported.guid, **values)
+    return None
 
 
 def _change(port: Port, values: dict[str, Any], changes: _Changes) -> None:

@@ -1,5 +1,6 @@
 """The request must not feel the broker: not when it is dead, not when it swallows packets."""
 
+import itertools
 import os
 import socket
 import subprocess
@@ -21,6 +22,7 @@ task = nudge.task  # the real one; tests/conftest.py puts another in its place
 def fresh(monkeypatch):
     """A nudge thread of our own, and a place for it to tell what it did."""
     monkeypatch.setattr(nudge, "_waiting", {})
+    monkeypatch.setattr(nudge, "_sent_at", {})
     monkeypatch.setattr(nudge, "_changed", threading.Condition())
     monkeypatch.setattr(nudge, "_thread", None)
 
@@ -128,3 +130,17 @@ def test_a_nudge_reaches_a_broker_that_lives(fresh, monkeypatch):
         message.ack()
     assert message.headers["task"] == "deploy.tasks.run_rollout"
     assert message.payload[1] == {"rollout_id": 7}
+
+
+def test_the_same_nudge_again_and_again_is_sent_a_few_times_a_second(fresh, monkeypatch):
+    sent = []
+    monkeypatch.setattr(nudge, "_send", lambda nudge_: sent.append((time.monotonic(), nudge_)))
+    end = time.monotonic() + 3 * nudge.AGAIN_S
+    while time.monotonic() < end:
+        task("audit.tasks.follow", {})
+    task("deploy.tasks.run_rollout", {"rollout_id": 7})  # does not wait behind it
+    wait_until(lambda: any(name.startswith("deploy") for _, (name, _) in sent))
+    wait_until(lambda: not nudge._waiting)  # the last one is sent too
+    times = [at for at, (name, _) in sent if name == "audit.tasks.follow"]
+    assert 2 <= len(times) <= 5
+    assert all(after - before >= nudge.AGAIN_S for before, after in itertools.pairwise(times))

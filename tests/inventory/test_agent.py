@@ -177,8 +177,82 @@ def test_the_environment_can_name_a_simulated_server(tree, monkeypatch):
     assert dry_run(tree)["hostname"] == "srv-042"
 
 
+def vermin(program: Path) -> subprocess.CompletedProcess:
+    """Which Python a program needs, in vermin's words; status 0 when 3.6 is enough."""
+    command = [
+        Path(sys.executable).parent / "vermin",
+        "--no-tips",
+        "--eval-annotations",
+        "--violations",
+        "-t=3.6-",
+        program,
+    ]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+
 def test_it_is_python_3_6():
+    """Syntax and library calls alike, as vermin knows them."""
     ast.parse(AGENT.read_text(encoding="utf-8"), feature_version=(3, 6))
+    done = vermin(AGENT)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_vermin_would_say_so(tmp_path):
+    newer = tmp_path / "newer.py"
+    newer.write_text("import subprocess, time\nsubprocess.run([], capture_output=True)\ntime.monotonic_ns()\n")
+    done = vermin(newer)
+    assert done.returncode == 1
+    assert "'time.monotonic_ns' member requires !2, 3.7" in done.stdout
+    assert "'subprocess.run(capture_output)' requires !2, 3.7" in done.stdout
+
+
+def test_it_reports_the_counters_that_are_there(tree):
+    for folder, name, content in [
+        ("counters", "symbol_error", "0\n"),
+        ("counters", "port_xmit_data", "18446744073709551615\n"),
+        ("counters", "port_rcv_data", "N/A (no PMA)\n"),
+        ("hw_counters", "out_of_buffer", "7\n"),
+        ("hw_counters", "lifespan", "10\n"),
+    ]:
+        (tree / "mlx5_0/ports/1" / folder).mkdir(exist_ok=True)
+        (tree / "mlx5_0/ports/1" / folder / name).write_text(content)
+    (tree / "mlx5_0/ports/1/counters/link_downed").mkdir()
+    found = read(tree)
+    assert found["ports"][0]["counters"] == {"symbol_error": 0, "port_xmit_data": 2**64 - 1, "out_of_buffer": 7}
+    assert {entry["path"].rpartition("/")[2] for entry in found["skipped"]} == {"port_rcv_data", "link_downed"}
+
+
+def test_as_nobody_an_unreadable_file_costs_its_own_field_only(tree):
+    """The same with permissions instead of a directory: root reads anything, so this is run as nobody."""
+    (tree / "mlx5_0/ports/1/rate").chmod(0)
+    if os.getuid() == 0:
+        python = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "/usr/bin/python3", "-"]
+        for folder in (tree, *tree.parents):
+            if folder.stat().st_uid == 0 and folder != Path("/") and str(folder).startswith("/tmp/"):
+                folder.chmod(folder.stat().st_mode | 0o755)
+    else:
+        python = ["/usr/bin/python3", "-"]
+    command = [*python, "--dry-run", "--sysfs-root", str(tree), "--hostname", "srv-001"]
+    with AGENT.open("rb") as program:
+        done = subprocess.run(command, stdin=program, capture_output=True, text=True, timeout=30, cwd="/")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["skipped"] == [{"path": "mlx5_0/ports/1/rate", "reason": "EACCES: Permission denied"}]
+    assert (found["ports"][0]["rate_gbps"], found["ports"][0]["lid"]) == (None, 21)
+
+
+def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path):
+    for name in ("fabricui-agent.service", "fabricui-agent.timer"):
+        text = (AGENT.parent / name).read_text(encoding="utf-8")
+        assert "Before=" not in text  # nothing waits for it
+        (tmp_path / name).write_text(text)
+    timer = (AGENT.parent / "fabricui-agent.timer").read_text(encoding="utf-8")
+    assert "OnBootSec=" in timer
+    assert "OnUnitActiveSec=1h" in timer
+    if shutil.which("systemd-analyze"):
+        command = ["systemd-analyze", "verify", "--man=no", str(tmp_path / "fabricui-agent.timer")]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert "fabricui-agent" not in done.stderr.replace("agent.py is not executable", ""), done.stderr
 
 
 def test_it_runs_on_the_oldest_python_here(tree):

@@ -135,6 +135,51 @@ def test_pauses_grow_are_random_and_bounded(monkeypatch):
     assert pauses == [2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300]
 
 
+def test_it_waits_as_long_as_the_door_asks(monkeypatch):
+    pauses = []
+    monkeypatch.setattr(agent.time, "sleep", pauses.append)
+    monkeypatch.setattr(agent.random, "uniform", lambda least, most: most)
+    with opened(
+        (429, {"Retry-After": "60"}, {}),
+        (503, {"Retry-After": "9999"}, {}),
+        (503, {"Retry-After": "soon"}, {}),
+        (200, OK),
+    ) as door:
+        assert agent.Door(door.url, None, 4, 2.0, 5.0).post("reports", "secret", {}) == OK
+    assert pauses == [62, 300, 8]
+
+
+def test_it_renews_its_secret_when_it_is_asked_to(run):
+    asked = {**OK, "rotate": True}
+    with opened((200, OK)) as door:
+        run(door.url)
+        old = json.loads(run.credential_file.read_text())["credential"]
+    with opened((200, asked), (201, {})) as door:
+        assert run(door.url)[0] == 0
+        report, rotation = door.requests
+    stored = json.loads(run.credential_file.read_text())
+    assert report["headers"]["Authorization"] == rotation["headers"]["Authorization"] == f"Bearer {old}"
+    assert rotation["path"] == "/register/v1/rotate"
+    assert rotation["body"]["credential_digest"] == hashlib.sha256(stored["credential"].encode()).hexdigest()
+    assert (stored["credential"] != old, stored["enrolled"], "next" in stored) == (True, True, False)
+    assert stored["credential"] not in json.dumps(rotation["body"])
+
+
+@pytest.mark.parametrize("trouble", ["cut", (401, {"sentence": "no"}), (500, {})])
+def test_a_renewal_that_fails_costs_nothing_and_is_tried_with_the_same_secret(run, trouble):
+    asked = {**OK, "rotate": True}
+    with opened((200, OK)) as door:
+        run(door.url)
+        old = json.loads(run.credential_file.read_text())["credential"]
+    with opened((200, asked), trouble) as door:
+        assert run(door.url, attempts=1)[0] == 0
+        announced = door.requests[1]["body"]
+    assert json.loads(run.credential_file.read_text())["credential"] == old
+    with opened((200, asked), (201, {})) as door:
+        assert run(door.url)[0] == 0
+        assert door.requests[1]["body"] == announced
+
+
 @pytest.mark.parametrize("url", ["http://192.0.2.1:8001", "ftp://127.0.0.1", "/etc/passwd", "http://"])
 def test_a_secret_is_not_sent_in_clear_over_a_wire(run, url, capsys):
     with pytest.raises(SystemExit) as stopped:
@@ -193,9 +238,16 @@ def test_only_the_pinned_ca_is_trusted(run, tmp_path):
     context.load_cert_chain(tmp_path / "ours.pem", tmp_path / "ours.key")
     with opened((200, OK), context=context) as door:
         assert run(door.url, "--ca-file", str(tmp_path / "theirs.pem"), attempts=1)[0] == 3
-        assert run(door.url, attempts=1)[0] == 3
         assert door.requests == []
         assert run(door.url, "--ca-file", str(tmp_path / "ours.pem"))[0] == 0
+
+
+@pytest.mark.parametrize("options", [[], ["--ca-file", ""]])
+def test_without_a_pinned_ca_it_sends_nothing(run, options, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        run("https://127.0.0.1:1", *options)
+    assert stopped.value.code == 2
+    assert "--ca-file is needed" in capsys.readouterr().err
 
 
 def test_a_ca_file_that_is_not_there_is_said(run, tmp_path):

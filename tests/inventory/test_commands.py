@@ -39,8 +39,8 @@ def test_only_the_token_stands_on_standard_output(subnet):
     [
         (["nowhere", "rack 1"], "There is no subnet called nowhere"),
         (["lab", "rack 1", "--uses", "0"], "say how many will use it"),
-        (["lab", "rack 1", "--hours", "1e300"], "at most 30 days"),
-        (["lab", "rack 1", "--hours", "nan"], "at most 30 days"),
+        (["lab", "rack 1", "--hours", "1e300"], "at most 7 days"),
+        (["lab", "rack 1", "--hours", "nan"], "at most 7 days"),
     ],
 )
 def test_a_token_that_cannot_be_is_explained(subnet, arguments, words):

@@ -13,13 +13,13 @@ from hypothesis import settings as hypothesis_settings
 
 from audit.models import Event
 from inventory import register
-from inventory.models import EnrolmentToken, Port, Server
+from inventory.models import EnrolmentToken, Port, Server, ServerCredential
 from inventory.operations import create_enrolment_token
 from tests.inventory.reports import GUID_A, OLGA, enrolled, everything, port, said
 from tests.inventory.test_report import JSON
 
 pytestmark = [pytest.mark.django_db, pytest.mark.urls("fabricui.register_urls")]
-ENROL, REPORTS = "/register/v1/enrol", "/register/v1/reports"
+ENROL, REPORTS, ROTATE = "/register/v1/enrol", "/register/v1/reports", "/register/v1/rotate"
 
 
 def post(path, value, secret="", *, source="127.0.0.1", content_type="application/json", **headers):
@@ -198,3 +198,90 @@ def test_without_a_cache_servers_still_register(credential, monkeypatch):
 def test_the_door_has_no_other_address():
     for path in ("/", "/account/login/", "/board/"):
         assert Client().get(path).status_code == 404
+
+
+def test_a_flood_on_all_addresses_is_still_one_event_a_minute(subnet):
+    before = Event.objects.count()
+    for path in (ENROL, REPORTS, ROTATE):
+        for number in range(5):
+            post(path, {}, f"guess {number}")
+    assert Event.objects.count() == before + 1
+
+
+PROXY = {
+    "REGISTER_PROXIES": ["192.0.2.80"],
+    "REGISTER_PROXY_HEADER": "X-Real-IP",
+    "MANAGEMENT_NETWORKS": ["10.0.0.0/8"],
+}
+
+
+@pytest.fixture
+def proxied(settings):
+    for name, value in PROXY.items():
+        setattr(settings, name, value)
+
+
+@pytest.mark.parametrize("named", ["10.1.2.3", "::ffff:10.1.2.3", "10.9.9.9, 10.1.2.3", "junk,10.1.2.3"])
+def test_the_proxy_names_its_client(proxied, credential, named):
+    assert post(REPORTS, said(port(GUID_A)), credential, source="192.0.2.80", HTTP_X_REAL_IP=named).status_code == 200
+
+
+@pytest.mark.parametrize("named", ["192.0.2.7", "10.1.2.3, 192.0.2.7", "", "junk", "10.1.2.3:443", "10.1.2.3,"])
+def test_what_the_proxy_names_outside_is_refused(proxied, credential, refused, named):
+    assert refused(REPORTS, said(port(GUID_A)), credential, source="192.0.2.80", HTTP_X_REAL_IP=named)[0] == 403
+
+
+def test_a_proxy_that_does_not_say_is_refused(proxied, credential, refused):
+    other = {"HTTP_X_FORWARDED_FOR": "10.1.2.3", "HTTP_FORWARDED": "for=10.1.2.3"}
+    assert refused(REPORTS, said(port(GUID_A)), credential, source="192.0.2.80", **other)[0] == 403
+
+
+def test_the_header_counts_from_no_other_address(proxied, credential, refused):
+    forged = {"HTTP_X_REAL_IP": "10.1.2.3"}
+    assert refused(REPORTS, said(port(GUID_A)), credential, source="192.0.2.81", **forged)[0] == 403
+    # ... and cannot make a server of the management network somebody else
+    answer = post(REPORTS, said(port(GUID_A)), "guess", source="10.1.2.3", HTTP_X_REAL_IP="10.6.6.6")
+    assert answer.status_code == 401
+    assert Event.objects.last().after["source"] == "10.1.2.3"
+
+
+def test_the_proxied_source_is_the_one_that_is_recorded(proxied, subnet):
+    post(REPORTS, {}, "guess", source="192.0.2.80", HTTP_X_REAL_IP="10.1.2.3")
+    assert Event.objects.last().after["source"] == "10.1.2.3"
+
+
+def test_a_token_for_a_network_is_refused_elsewhere(subnet, refused, settings):
+    settings.MANAGEMENT_NETWORKS = ["10.0.0.0/8"]
+    token = create_enrolment_token(
+        subnet=subnet, name="r", uses=2, lifetime=timedelta(hours=1), actor=OLGA, networks="10.1.12.0/24"
+    )
+    assert refused(ENROL, enrolment(), token, source="10.1.13.1")[0] == 401
+    assert post(ENROL, enrolment(), token, source="10.1.12.1").status_code == 201
+
+
+def test_an_old_credential_is_to_be_renewed(credential, settings):
+    assert post(REPORTS, said(port(GUID_A)), credential).json()["rotate"] is False
+    ServerCredential.objects.update(issued_at=timezone.now() - timedelta(days=settings.CREDENTIAL_DAYS, seconds=1))
+    assert post(REPORTS, said(port(GUID_A)), credential).json()["rotate"] is True
+    new = {"schema": 1, "credential_digest": hashlib.sha256(b"new").hexdigest()}
+    assert post(ROTATE, new, credential).status_code == 201
+    assert post(REPORTS, said(port(GUID_A)), "new").json()["rotate"] is False
+    assert post(REPORTS, said(port(GUID_A)), credential).status_code == 401
+
+
+@pytest.mark.parametrize("secret", ["", "fui_enrol_x", "guess"])
+def test_nobody_renews_without_a_credential(credential, refused, secret):
+    new = {"schema": 1, "credential_digest": "a" * 64}
+    assert refused(ROTATE, new, secret)[0] == 401
+
+
+@pytest.mark.parametrize("value", [{}, [], {"schema": 1}, {"schema": 1, "credential_digest": "A" * 64}, {"schema": 2}])
+def test_a_malformed_renewal_is_refused(credential, refused, value):
+    assert refused(ROTATE, value, credential)[0] == 400
+
+
+@pytest.mark.urls("fabricui.urls")
+@pytest.mark.parametrize("scheme", ["Bearer", "Token"])
+def test_a_servers_credential_is_no_persons_token(credential, scheme):
+    answer = Client().get("/", HTTP_AUTHORIZATION=f"{scheme} {credential}")
+    assert (answer.status_code, "login" in answer["Location"]) == (302, True)

@@ -30,6 +30,7 @@ class Site:
             "FABRICUI_DATA_DIR": str(folder),
             "FABRICUI_LISTENER": "register",
             "FABRICUI_REGISTRATION_TRUST": "enrolled",
+            "FABRICUI_MANAGEMENT_NETWORKS": "127.0.0.1/32",
         }
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -50,8 +51,20 @@ class Site:
         return subprocess.run(command, capture_output=True, text=True, timeout=60)
 
     def count(self, table: str) -> int:
-        with contextlib.closing(sqlite3.connect(self.folder / "door.sqlite3")) as database:
-            return database.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608  a literal below
+        return self.rows(f"SELECT count(*) FROM {table}")[0][0]  # noqa: S608  a literal below
+
+    def rows(self, statement: str, *values: object) -> list[tuple]:
+        with contextlib.closing(sqlite3.connect(self.folder / "door.sqlite3", timeout=20)) as database, database:
+            return database.execute(statement, values).fetchall()
+
+    def post(self, name: str, body: bytes, secret: str, source: str = "127.0.0.1") -> tuple[int, str]:
+        """The status and the error word of an answer to a request from `source`."""
+        door = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60, source_address=(source, 0))
+        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {secret}"}
+        with contextlib.closing(door):
+            door.request("POST", f"/register/v1/{name}", body, headers)
+            answer = door.getresponse()
+            return answer.status, json.loads(answer.read()).get("error", "")
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +75,7 @@ def site(tmp_path_factory):
     (found.folder / "token").write_text(found.manage("enrolment_token", "lab", "rack 1", "--uses", "2"))
     process = subprocess.Popen(
         [sys.executable, "-m", "uvicorn", "fabricui.asgi:application", "--port", str(found.port), "--no-proxy-headers"],
-        cwd=ROOT, env=found.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        cwd=ROOT, env=found.environment, stdout=subprocess.DEVNULL, stderr=(found.folder / "log").open("wb"),
     )  # fmt: skip
     try:
         deadline = time.monotonic() + 60
@@ -126,3 +139,35 @@ def test_bodies_are_bounded_before_django_reads_them(site, listener, kind):
     environment = site.environment | {"FABRICUI_LISTENER": listener}
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.stdout.strip() == kind, done.stderr
+
+
+def test_bad_input_is_refused_logged_and_audited_and_changes_nothing(site):
+    token = site.manage("enrolment_token", "lab", "rack 2", "--uses", "2")
+    expired = site.manage("enrolment_token", "lab", "rack 3")
+    used = site.manage("enrolment_token", "lab", "rack 4")
+    site.rows("UPDATE inventory_enrolmenttoken SET expires_at = '2020-01-01 00:00:00' WHERE name = 'rack 3'")
+
+    def enrolment(hostname: str, digit: str) -> bytes:
+        return json.dumps({"schema": 1, "hostname": hostname, "boot_id": "b", "credential_digest": digit * 64}).encode()
+
+    assert site.post("enrol", enrolment("srv-041", "a"), used) == (201, "")
+    tables = ("server", "hca", "port", "portconflict", "servercredential", "enrolmenttoken")
+    state = [site.rows(f"SELECT * FROM inventory_{table}") for table in tables]  # noqa: S608
+    tries = [
+        ("enrol", enrolment("srv-042", "b"), used, "127.0.0.1", 401, "token_refused"),  # replayed
+        ("enrol", enrolment("srv-042", "b"), expired, "127.0.0.1", 401, "token_refused"),
+        ("enrol", enrolment("srv-042", "b"), token, "127.0.0.5", 403, "not_a_management_network"),
+        ("enrol", b'[{"a": null}, 1e9, "\\ud800"]', token, "127.0.0.1", 400, "malformed"),
+        ("enrol", b" " * 50_000_000, token, "127.0.0.1", 413, "too_large"),
+    ]
+    for name, body, secret, source, status, error in tries:
+        events = site.count("audit_event")
+        try:
+            assert site.post(name, body, secret, source) == (status, error)
+        except (BrokenPipeError, ConnectionResetError):
+            assert status == 413  # the door does not read on, which a client may meet while it still sends
+        log = (site.folder / "log").read_text()
+        assert log.count(f" {status}: ") >= 1
+        assert site.count("audit_event") - events in (0, 1)  # one a source and minute
+    assert site.rows("SELECT count(*) FROM audit_event WHERE actor_key = '127.0.0.5'") == [(1,)]
+    assert [site.rows(f"SELECT * FROM inventory_{table}") for table in tables] == state  # noqa: S608

@@ -2,6 +2,7 @@
 
 import hashlib
 from datetime import timedelta
+from ipaddress import ip_address
 
 import pytest
 from django.utils import timezone
@@ -9,7 +10,13 @@ from django.utils import timezone
 from audit.models import Event
 from inventory.errors import CredentialRefused, EnrolmentRefused, HostnameTaken, InventoryError
 from inventory.models import EnrolmentToken, Server, ServerCredential
-from inventory.operations import create_enrolment_token, enrol_server, revoke_credentials
+from inventory.operations import (
+    create_enrolment_token,
+    enrol_server,
+    revoke_credentials,
+    revoke_enrolment_token,
+    rotate_credential,
+)
 from inventory.operations.enrolment import server_of_credential
 from tests.inventory.reports import OLGA, enrolled, everything
 
@@ -95,7 +102,9 @@ def test_a_revoked_server_is_unknown_and_may_enrol_anew(token, subnet):
     "change",
     [
         {"name": " "}, {"name": "x" * 61}, {"name": "a\nb"}, {"uses": 0}, {"uses": 100_001},
-        {"lifetime": timedelta(0)}, {"lifetime": timedelta(days=31)},
+        {"lifetime": timedelta(0)}, {"lifetime": timedelta(days=7, seconds=1)},
+        {"rack": "x" * 61}, {"rack": "a\x00"}, {"hostnames": "r12 *"}, {"hostnames": "../x"},
+        {"networks": "10.1.12.7/24"}, {"networks": "rack12"}, {"hostnames": ",".join(["srv-000?"] * 40)},
     ],
 )  # fmt: skip
 def test_a_token_that_makes_no_sense_is_not_created(subnet, change):
@@ -103,3 +112,109 @@ def test_a_token_that_makes_no_sense_is_not_created(subnet, change):
     with pytest.raises(InventoryError):
         create_enrolment_token(subnet=subnet, actor=OLGA, **wanted)
     assert not EnrolmentToken.objects.exists()
+
+
+def a_token(subnet, **scope):
+    return create_enrolment_token(
+        subnet=subnet, name="rack 12", uses=2, lifetime=timedelta(hours=1), actor=OLGA, **scope
+    )
+
+
+def test_a_token_for_several_servers_is_for_a_rack(subnet, token):
+    assert EnrolmentToken.objects.get().rack == "rack 1"
+    a_token(subnet, rack="R12")
+    assert EnrolmentToken.objects.last().rack == "R12"
+    server = enrol_server(token=token, hostname="srv-001", credential_digest=DIGEST_A)
+    assert server.credentials.get().token.rack == "rack 1"
+    assert Event.objects.last().after["rack"] == "rack 1"
+
+
+def test_a_token_for_one_server_is_for_no_rack_unless_said(subnet):
+    create_enrolment_token(subnet=subnet, name="one", uses=1, lifetime=timedelta(hours=1), actor=OLGA)
+    assert EnrolmentToken.objects.get().rack == ""
+
+
+def test_a_token_can_be_for_certain_names(subnet):
+    token = a_token(subnet, hostnames=" R12-*, spare-0? ")
+    for hostname in ("srv-001", "r12", "spare-001", "xr12-1"):
+        sentence = refused(EnrolmentRefused, token=token, hostname=hostname, credential_digest=DIGEST_A)
+        assert "for servers called r12-*,spare-0?" in sentence
+    enrol_server(token=token, hostname="r12-node01", credential_digest=DIGEST_A)
+    enrol_server(token=token, hostname="spare-01", credential_digest=DIGEST_B)
+
+
+def test_a_token_can_be_for_certain_networks(subnet):
+    token = a_token(subnet, networks="10.1.12.0/24,fd00::/64")
+    for source in (None, ip_address("10.1.13.1"), ip_address("fd00:1::1")):
+        wanted = {"token": token, "hostname": "srv-001", "credential_digest": DIGEST_A, "source": source}
+        assert "this one is elsewhere" in refused(EnrolmentRefused, **wanted)
+    enrol_server(token=token, hostname="a", credential_digest=DIGEST_A, source=ip_address("10.1.12.9"))
+    enrol_server(token=token, hostname="b", credential_digest=DIGEST_B, source=ip_address("fd00::9"))
+
+
+def test_a_revoked_token_lets_nobody_in_and_throws_nobody_out(token):
+    server = enrol_server(token=token, hostname="srv-001", credential_digest=DIGEST_A)
+    row = EnrolmentToken.objects.get()
+    assert revoke_enrolment_token(token=row, actor=OLGA, reason="lost")
+    assert (Event.objects.last().action, Event.objects.last().reason) == ("inventory:enrolment-token:revoke", "lost")
+    assert "was revoked at" in refused(EnrolmentRefused, token=token, hostname="b", credential_digest=DIGEST_B)
+    assert server.credentials.get().revoked_at is None
+    before = everything()
+    assert not revoke_enrolment_token(token=row, actor=OLGA, reason="again")
+    assert everything() == before
+
+
+def digest(secret):
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def test_a_new_credential_takes_over_when_it_is_first_shown(subnet):
+    server, old = enrolled(subnet)
+    assert rotate_credential(credential=old, new_digest=digest("new")) == server
+    assert server_of_credential(credential=old) == server  # the answer may have been lost
+    assert server_of_credential(credential="new") == server
+    event = Event.objects.last()
+    assert (event.action, event.after["in_use"]) == ("inventory:server:credential-rotate", True)
+    with pytest.raises(CredentialRefused):
+        server_of_credential(credential=old)
+    before = everything()
+    assert server_of_credential(credential="new") == server
+    assert everything() == before
+
+
+def test_the_same_rotation_again_changes_nothing(subnet):
+    _, old = enrolled(subnet)
+    rotate_credential(credential=old, new_digest=digest("new"))
+    before = everything()
+    rotate_credential(credential=old, new_digest=digest("new"))
+    assert everything() == before
+
+
+def test_of_two_announced_successors_the_second_stands(subnet):
+    server, old = enrolled(subnet)
+    rotate_credential(credential=old, new_digest=digest("first"))
+    rotate_credential(credential=old, new_digest=digest("second"))
+    with pytest.raises(CredentialRefused):
+        server_of_credential(credential="first")
+    assert server_of_credential(credential="second") == server
+
+
+@pytest.mark.parametrize("new", ["mine", "theirs"])
+def test_a_credential_in_use_is_nobodys_successor(subnet, new):
+    _, old = enrolled(subnet)
+    _, other = enrolled(subnet, "srv-002")
+    before = everything()
+    with pytest.raises(CredentialRefused, match="in use already"):
+        rotate_credential(credential=old, new_digest=digest(old if new == "mine" else other))
+    assert everything() == before
+
+
+def test_a_revoked_credential_has_no_successor(subnet):
+    server, old = enrolled(subnet)
+    rotate_credential(credential=old, new_digest=digest("new"))
+    revoke_credentials(server=server, actor=OLGA, reason="stolen")
+    for secret in (old, "new"):
+        with pytest.raises(CredentialRefused):
+            server_of_credential(credential=secret)
+        with pytest.raises(CredentialRefused):
+            rotate_credential(credential=secret, new_digest=digest("next"))

@@ -132,3 +132,24 @@ def test_a_port_with_one_random_field_is_read_or_refused(field, value):
 def test_random_bytes_are_refused_or_json(body):
     with contextlib.suppress(InvalidReport):
         parse_json(body)
+
+
+def test_counters_are_checked_and_are_no_news():
+    def reported(counters):
+        return parse_report(said(port(GUID_A, counters=counters)))
+
+    first = reported({"port_xmit_data": 2**64 - 1})
+    assert first.digest == reported({"port_xmit_data": 7, "symbol_error": 0}).digest
+    assert first.raw["ports"][0]["counters"] == {"port_xmit_data": 2**64 - 1}
+    for odd in (
+        [],
+        {"a": -1},
+        {"a": 2**64},
+        {"a": True},
+        {"a": "1"},
+        {"a" * 65: 1},
+        {"\x00": 1},
+        {str(n): 0 for n in range(129)},
+    ):
+        with pytest.raises(InvalidReport, match="counters"):
+            reported(odd)

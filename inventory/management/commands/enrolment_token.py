@@ -29,6 +29,9 @@ class Command(BaseCommand):
         parser.add_argument("subnet", help="name of the subnet")
         parser.add_argument("name", help="what the token is for, such as a rack")
         parser.add_argument("--uses", type=int, default=1, help="how many servers may use it (default 1)")
+        parser.add_argument("--rack", default="", help="the rack it is for (default: its name, with more than one use)")
+        parser.add_argument("--hostnames", default="", help="only servers called so, as in a shell: r12-*,r13-0?")
+        parser.add_argument("--networks", default="", help="only servers that come from there: 10.1.12.0/24")
         parser.add_argument("--hours", type=float, default=24, help="how long it lives (default 24)")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -40,6 +43,9 @@ class Command(BaseCommand):
                 name=options["name"],
                 uses=options["uses"],
                 lifetime=_lifetime(options["hours"]),
+                rack=options["rack"],
+                hostnames=options["hostnames"],
+                networks=options["networks"],
                 actor=SYSTEM,
             )
         except Subnet.DoesNotExist as error:
