@@ -112,13 +112,13 @@ def restore_alone(subnet: Subnet, *, look: Look, now: datetime) -> Rollout | Non
         if not watch.restores_alone or (watch.restored_at is not None and now - watch.restored_at < AT_MOST_EVERY):
             return None
         try:
-            rollout = put_back(
-                subnet=subnet, actor=SYSTEM, reason="Isolation is lost, and mending that alone is enabled here."
-            )
+            with transaction.atomic():
+                Watch.objects.filter(pk=watch.pk).update(restored_at=now)
+                return put_back(
+                    subnet=subnet, actor=SYSTEM, reason="Isolation is lost, and mending that alone is enabled here."
+                )
         except DeployError:
             return None  # frozen, not in mode write, or busy: the alarm stands for a person
-        Watch.objects.filter(pk=watch.pk).update(restored_at=now)
-    return rollout
 
 
 # --- what the rollout asks -----------------------------------------------------------------------------------------

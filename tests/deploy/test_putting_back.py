@@ -62,6 +62,8 @@ class TestByAPerson:
         def sweep(host: str, verb: str, when: str) -> None:
             if (host, verb, when) == ("mgr-a", "place", "before"):
                 watched.site.sweep(watched.site.hosts[0])
+                for port in watched.site.ports.values():
+                    port.slots.clear()  # and OpenSM does not remember where the keys stood
 
         watched.site.host("mgr-a").file = BAD
         watched.site.fail = sweep
