@@ -74,6 +74,7 @@ class Action(StrEnum):
     MEMBER_STAGE = "partitions:member:stage", "staged a change of"
     MEMBER_DISCARD = "partitions:member:discard", "discarded a staged change of"
     SERVER_CLEAN = "partitions:server:clean", "marked as clean server"
+    DRIFT_ADOPT = "partitions:drift:adopt", "staged what was found, by"
     MEMBER_SETTLE = "partitions:member:settle", "brought the board up to"
 
     # deploy
@@ -98,6 +99,9 @@ class Action(StrEnum):
     ROLLOUT_UNPROVEN = "deploy:rollout:unproven", "placed but could not prove"
     ROLLOUT_DEGRADED = "deploy:rollout:degraded", "proved, with a manager host owed,"
     ROLLOUT_STUCK = "deploy:rollout:stuck", "needs a person for"
+    DRIFT_OPEN = "deploy:drift:open", "found drift,"
+    DRIFT_CLOSE = "deploy:drift:close", "saw the end of drift,"
+    DRIFT_RESTORING = "deploy:drift:restoring", "changed whether a lost isolation is mended alone on subnet"
     OBSERVATION_REQUEST = "deploy:observation:request", "asked for a look at"
     OBSERVATION_FAILED = "deploy:observation:failed", "could not look at"
 

@@ -7,6 +7,8 @@ from django.urls import reverse
 from django.utils.functional import SimpleLazyObject
 
 from console import lamps
+from deploy import drifting
+from deploy.drift_models import Drift
 from deploy.models import Fence, Rollout
 from inventory.models import Subnet
 from people.permissions import may_review
@@ -16,6 +18,7 @@ PAGES = (
     ("Rollouts", "console:rollouts", "rocket"),
     ("Servers", "console:servers", "server-2"),
     ("Managers", "console:managers", "crown"),
+    ("Drift", "console:drift", "file-diff"),
     ("Partitions", "console:partitions", "affiliate"),
     ("Probes", "probes:overview", "activity"),
     ("Audit", "console:audit", "history"),
@@ -42,12 +45,31 @@ class SubnetChip:
     address: str
 
 
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """One alarm of the fabric and where to look."""
+
+    drift: Drift
+    address: str
+
+    @property
+    def title(self) -> str:
+        """“Isolation lost”."""
+        return self.drift.title
+
+    @property
+    def sentence(self) -> str:
+        """What was found."""
+        return str(self.drift.details[0]) if self.drift.details else str(self.drift)
+
+
 def frame(request: HttpRequest) -> dict[str, object]:
     """Navigation and chip, worked out only when a template asks; nothing for strangers."""
     user = getattr(request, "user", None)
     return {
         "navigation": SimpleLazyObject(lambda: _navigation(request) if may_review(user) else []),
         "subnet_chip": SimpleLazyObject(lambda: _chip(request) if may_review(user) else None),
+        "fabric_alarms": SimpleLazyObject(lambda: _alarms(request) if may_review(user) else []),
     }
 
 
@@ -86,6 +108,17 @@ def obstacle(subnet: Subnet) -> str:
     }[Subnet.Mode(subnet.mode)]
 
 
+def _alarms(request: HttpRequest) -> list[Alarm]:
+    """What is so wrong with the fabric that every page says it. One query, two on the first page of a request."""
+    if not hasattr(request, "_console_alarms"):
+        subnet = the_subnet(request)
+        address = reverse("console:drift")
+        rows = [] if subnet is None else drifting.alarms(subnet.pk)
+        request._console_alarms = [Alarm(row, address) for row in rows]  # type: ignore[attr-defined]
+    found: list[Alarm] = request._console_alarms  # type: ignore[attr-defined]
+    return found
+
+
 def _navigation(request: HttpRequest) -> list[NavigationItem]:
     items = []
     for title, name, icon in PAGES:
@@ -98,6 +131,9 @@ def _chip(request: HttpRequest) -> SubnetChip | None:
     subnet = the_subnet(request)
     if subnet is None:
         return None
+    alarms = _alarms(request)
+    if alarms:
+        return SubnetChip(subnet.name, lamps.ALARM, f"{alarms[0].title}. No rollout starts.", alarms[0].address)
     rollout = holding_rollout(subnet)
     lamp = lamps.subnet(
         mode=subnet.mode, is_frozen=subnet.frozen_at is not None, rollout_state=rollout.state if rollout else None

@@ -26,6 +26,7 @@ class Lamp:
     word: str
 
 
+ALARM = Lamp(Colour.BAD, "alert-octagon", "alarm")
 UNKNOWN = Lamp(Colour.IDLE, "help-circle", "unknown")
 
 _ROLLOUT = {
@@ -105,3 +106,39 @@ def subnet(*, mode: str, is_frozen: bool, rollout_state: str | None) -> Lamp:
     if rollout_state is not None:
         return Lamp(Colour.BUSY, "loader-2", "rolling out")
     return _MODE.get(mode, UNKNOWN)
+
+
+_DRIFT = {
+    "ROGUE_SM": Lamp(Colour.BAD, "alert-octagon", "rogue SM"),
+    "ISOLATION_LOST": Lamp(Colour.BAD, "alert-octagon", "isolation lost"),
+    "FILE": Lamp(Colour.BAD, "file-diff", "file differs"),
+    "TABLE": Lamp(Colour.BAD, "alert-triangle", "table differs"),
+    "TAKEOVER": Lamp(Colour.WARN, "crown", "takeover"),
+    "ROLES": Lamp(Colour.WARN, "alert-triangle", "SM roles"),
+    "OPTION": Lamp(Colour.WARN, "settings", "option differs"),
+    "HOST": Lamp(Colour.WARN, "plug-connected-x", "manager host"),
+}
+_ANSWERS = {
+    "yes": Lamp(Colour.GOOD, "circle-check", "yes"),
+    "no": Lamp(Colour.BAD, "alert-triangle", "no"),
+}
+
+
+def drift(kind: str, *, is_over: bool) -> Lamp:
+    """How one kind of drift is drawn."""
+    lamp = _DRIFT.get(kind, UNKNOWN)
+    return Lamp(Colour.IDLE, lamp.shape, lamp.word) if is_over else lamp
+
+
+def drifting(*, count: int, is_alarm: bool, is_seen: bool) -> Lamp:
+    """Whether a subnet is as its current revision says."""
+    if is_alarm:
+        return ALARM
+    if count:
+        return Lamp(Colour.BAD, "alert-triangle", f"{count} {'difference' if count == 1 else 'differences'}")
+    return Lamp(Colour.GOOD, "shield-check", "nothing differs") if is_seen else UNKNOWN
+
+
+def answer(word: str) -> Lamp:
+    """How an answer to a question about the managers is drawn: yes, no or unknown."""
+    return _ANSWERS.get(word, UNKNOWN)

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from console.views import adoption, audit, board, home, managers, partition, partitions, plan, rollouts, servers
+from console.views import adoption, audit, board, drift, home, managers, partition, partitions, plan, rollouts, servers
 
 app_name = "console"
 urlpatterns = [
@@ -30,6 +30,12 @@ urlpatterns = [
     path("subnets/<str:public_id>/adoption/adopt/", adoption.adopt, name="adoption_adopt"),
     path("subnets/<str:public_id>/adoption/place/", adoption.place, name="adoption_place"),
     path("subnets/<str:public_id>/adoption/default/", adoption.close_default, name="adoption_default"),
+    path("drift/", drift.drift, name="drift"),
+    path("drift/put-back/", drift.put_back, name="drift_put_back"),
+    path("drift/look/", drift.look, name="drift_look"),
+    path("drift/restoring/", drift.restoring, name="drift_restoring"),
+    path("drift/<str:public_id>/", drift.difference, name="difference"),
+    path("drift/<str:public_id>/adopt/", drift.adopt, name="drift_adopt"),
     path("partitions/", partitions.partitions, name="partitions"),
     path("partitions/<str:public_id>/", partition.partition, name="partition"),
     path("partitions/<str:public_id>/rename/", partition.rename, name="partition_rename"),

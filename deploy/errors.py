@@ -30,6 +30,10 @@ class SubnetFrozen(DeployError):
     """The subnet is frozen: a person has stopped all rollouts."""
 
 
+class FabricAlarm(DeployError):
+    """Isolation is lost, or somebody else's SM is at work: nothing is rolled out before that is mended."""
+
+
 class NotWritable(DeployError):
     """FabricUI may not go this far on this subnet: its mode, or its manager hosts, do not allow it."""
 

@@ -4,6 +4,8 @@ from typing import Any, NoReturn
 
 from django.db import models
 
+from deploy.drift_models import Drift as Drift
+from deploy.drift_models import Watch as Watch
 from deploy.errors import Immutable
 from inventory.models import ManagerHost, Subnet
 from people.public_id import new_public_id

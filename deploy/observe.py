@@ -60,7 +60,7 @@ def observe(
     try:
         with ThreadPoolExecutor(max_workers=3 * len(hosts) + 1) as threads:
             look = ManagerHosts(hosts, registered=registered, threads=threads).look()
-        data, fabric = _read(look)
+        data, fabric = read_fabric(look)
     except Unseen as unseen:
         _fail(observation, str(unseen), look=look, now=clock())
         return
@@ -70,7 +70,7 @@ def observe(
     _keep(observation, data=data, fabric=fabric, look=look, registered=registered, now=clock())
 
 
-def _read(look: Look) -> tuple[bytes, ObservedFabric]:
+def read_fabric(look: Look) -> tuple[bytes, ObservedFabric]:
     """The tables of the whole fabric, read on the master's host. Raises Unseen."""
     if not look.views:
         raise Unseen("The subnet has no manager host. Enrol the machines that run OpenSM.")
@@ -108,13 +108,13 @@ def _keep(
         )
         observation.refresh_from_db()
         if kept:
-            table_history.keep(observation, fabric=fabric, processes=_processes(look))
+            table_history.keep(observation, fabric=fabric, processes=processes(look))
     tables.remember(stored.digest, fabric)
     if kept:
         record_seen(subnet=observation.subnet, readings=fabric.ports.values(), at=at)
 
 
-def _processes(look: Look) -> dict[str, tuple[int, ...]]:
+def processes(look: Look) -> dict[str, tuple[int, ...]]:
     """Host → PID and start of its OpenSM, empty where none runs; without the hosts that did not say."""
     running = {view.name: view.identity.process for view in look.views if view.identity is not None}
     return {name: (process.pid, process.started) if process is not None else () for name, process in running.items()}

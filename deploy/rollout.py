@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from django.utils import timezone
 
-from deploy import evidence, restore
+from deploy import evidence, putting_back, restore
 from deploy.errors import ClaimLost
 from deploy.leave import withdrawn
 from deploy.look import HostView, Look, ManagerHosts, told
@@ -70,15 +70,15 @@ def run(*, rollout: Rollout, hosts: Sequence[HostVerbs], clock: Callable[[], dat
 def _stage(story: Story, managers: ManagerHosts, terms: Terms) -> None:
     """Put the revision beside the partition file of every host, or refuse. Nothing was placed before this."""
     revision = story.rollout.revision
-    cause = withdrawn(story.rollout.subnet_id)
+    cause = withdrawn(story.rollout.subnet_id, mends=putting_back.is_put_back(story.rollout))
     if cause:
         story.advance(State.REFUSED, f"Refused; nothing was placed. {cause}", cause=cause)
         return
     look = managers.look(staging=lambda host: host.stage(terms.data, digest=revision.digest))
     cause = (
         unready(
-            look,
-            accepted=terms.accepted,
+            putting_back.forgiving(story.rollout, look),
+            accepted=putting_back.accepted(story.rollout, look, dict(terms.accepted)),
             known=terms.known,
             parent=terms.parent,
             sm_ports=terms.sm_ports,
@@ -86,6 +86,7 @@ def _stage(story: Story, managers: ManagerHosts, terms: Terms) -> None:
             generation=story.rollout.generation or 0,
             without=terms.without,
         )
+        or putting_back.look_before(story, managers)
         or terms.foreign_in_before()
     )
     at_start = {

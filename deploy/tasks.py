@@ -4,11 +4,12 @@ from celery import shared_task
 from django.utils import timezone
 
 from audit import nudge
-from deploy import confirmation, queries
+from deploy import confirmation, queries, watching
 from deploy import observe as look
 from deploy.hosts import connected
 from deploy.models import Observation, Rollout
 from deploy.rollout import run
+from inventory.models import Subnet
 
 
 @shared_task
@@ -25,6 +26,21 @@ def observe(*, observation_id: int) -> None:
     observation = Observation.objects.select_related("subnet").get(pk=observation_id)
     with connected(observation.subnet) as hosts:
         look.observe(observation=observation, hosts=hosts)
+
+
+@shared_task
+def watch(*, subnet_id: int) -> None:
+    """Look once at what stands between rollouts, if it is time."""
+    subnet = Subnet.objects.get(pk=subnet_id)
+    with connected(subnet) as hosts:
+        watching.watch(subnet=subnet, hosts=hosts)
+
+
+@shared_task
+def watch_tick() -> None:
+    """Hand to the queue the subnets that are due to be watched."""
+    for subnet_id in watching.due(now=timezone.now()):
+        nudge.task("deploy.tasks.watch", {"subnet_id": subnet_id})
 
 
 @shared_task

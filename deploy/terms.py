@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from django.conf import settings
 
-from deploy import evidence, files, table_history, tables
+from deploy import drifting, evidence, files, putting_back, table_history, tables
 from deploy.files import Standing
 from deploy.look import HostView, ManagerHosts
 from deploy.models import HostOutcome, Revision, Rollout
@@ -38,26 +38,30 @@ class Terms:
     known: Mapping[str, int]  # the same of every revision and every adopted file
     parent: Standing  # what goes back on contrary evidence
     left_over: tuple[Revision, ...]  # revisions that a person let go of while they stood on the hosts
+    mends: bool  # whether the fabric may be other than the parent says, by a file that somebody put there
     threads: Executor = field(repr=False)
     strict: Future[ParsedFile] = field(repr=False)  # the revision's bytes, read by the strict parser
 
     @classmethod
     def of(cls, rollout: Rollout, *, threads: Executor) -> Self:
-        """Read the terms of `rollout`: five queries."""
+        """Read the terms of `rollout`: six queries."""
         hosts = ManagerHost.objects.filter(subnet=rollout.subnet_id).values_list("name", "port_guid")
         stuck = Rollout.objects.filter(parent=rollout.parent_id, state=Rollout.State.STUCK, released_at__isnull=False)
         left_over = tuple(
             Revision.objects.filter(pk__in=stuck.values("revision")).exclude(pk=rollout.revision_id).order_by("number")
         )
         parent = Standing.of(rollout.parent)
+        taken_over = drifting.adopted_digests(rollout.subnet_id)
         return cls(
             rollout=rollout,
             registered={name: GUID(guid) for name, guid in hosts},
-            accepted={parent.digest: parent.number}
+            accepted=taken_over
+            | {parent.digest: parent.number}
             | {revision.digest: revision.number for revision in (rollout.revision, *left_over)},
             known=files.numbers_by_digest(rollout.subnet_id),
             parent=parent,
             left_over=left_over,
+            mends=putting_back.is_put_back(rollout) or bool(taken_over),
             threads=threads,
             strict=threads.submit(parse_strict, bytes(rollout.revision.data)),
         )
@@ -186,7 +190,9 @@ class Terms:
             others=[other.table for other in others],
             before=lambda: _with_accepted(tables.fabric(before), moved),
             forward=forward,
-            histories=self._histories(mark) if forward and not self.left_over else {},
+            histories=self._histories(mark) if forward and not self.left_over and not self.mends else {},
+            mends=self.mends,
+            by_table_alone=putting_back.is_put_back(rollout),
         )
 
 
@@ -210,11 +216,15 @@ def _work_out(
     before: Callable[[], ObservedFabric],
     forward: bool,
     histories: Mapping[GUID, PortHistory],
+    mends: bool,
+    by_table_alone: bool,
 ) -> Expectation:
     if standing is not None:
         standing.require_sound()
     table = PartitionTable.from_json(wanted)
     tables_between = [PartitionTable.from_json(other) for other in others]
     if forward:
-        return expect(start=tables_between, wanted=table, before=before(), histories=histories)
-    return expect_back(passing=tables_between, wanted=table, before=before())
+        found = expect(start=tables_between, wanted=table, before=before(), histories=histories)
+    else:
+        found = expect_back(passing=tables_between, wanted=table, before=before())
+    return putting_back.widened(found, by_table_alone=by_table_alone) if mends else found

@@ -20,6 +20,7 @@ app.conf.update(
     task_routes={
         "deploy.tasks.run_rollout": {"queue": "rollout"},
         "deploy.tasks.observe": {"queue": "observe"},
+        "deploy.tasks.watch": {"queue": "observe"},
         "probes.tasks.run": {"queue": "probe"},
         "probes.tasks.attempt": {"queue": "probe"},
         "probes.tasks.ask_for_paths": {"queue": "observe"},
@@ -28,6 +29,7 @@ app.conf.update(
     worker_hijack_root_logger=False,
     beat_schedule={
         "look again at unfinished rollouts": {"task": "deploy.tasks.tick", "schedule": 5.0},
+        "watch files, SMs and tables": {"task": "deploy.tasks.watch_tick", "schedule": 5.0},
         "hand events to followers": {"task": "audit.tasks.follow", "schedule": 5.0},
         "queue and begin probes": {"task": "probes.tasks.tick", "schedule": 5.0},
         "check isolation": {"task": "probes.tasks.check_isolation", "schedule": 10.0},

@@ -181,6 +181,9 @@ CACHES: dict[str, dict[str, Any]] = {
 MANAGER_KEY_FILE = environment.text("FABRICUI_MANAGER_KEY_FILE", "")
 READ_SMPS_PER_S = environment.number("FABRICUI_READ_SMPS_PER_S", 0)  # 0: unpaced; the pace of routine scans is theirs
 PROOF_DEADLINE_S = environment.number("FABRICUI_PROOF_DEADLINE_S", 60, least=5)
+WATCH_INTERVAL_S = environment.number("FABRICUI_WATCH_INTERVAL_S", 30, least=5)
+WATCH_SMPS_PER_S = environment.number("FABRICUI_WATCH_SMPS_PER_S", 2000)  # the pace of routine scans; 0: unpaced
+WATCH_PORTS = environment.number("FABRICUI_WATCH_PORTS", 1000, least=1)  # HCA ports whose tables one look reads
 OBSERVATION_FRESH_S = environment.number("FABRICUI_OBSERVATION_FRESH_S", 300, least=10)
 
 # --- partitions ---------------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ from remote.errors import (
 )
 from remote.path_record import MOST_PAIRS, PathAnswers, parse_answer
 from remote.shell import Shell
+from remote.watch_verbs import Watched, WatchVerbs
 from subnet.guid import GUID
 
 Topology = Literal["list", "discovery"]
@@ -121,7 +122,7 @@ class Settled:
     waited_s: float
 
 
-class HostVerbs(Protocol):
+class HostVerbs(Watched, Protocol):
     """What a rollout, an observation or a check may ask of one manager host. Every method may raise RemoteError."""
 
     @property
@@ -182,6 +183,7 @@ _TIMES = {
     "reload": 35.0,
     "sm_state": 35.0,
     "log_since": 35.0,
+    "options": 35.0,
 }
 _WAY_S = 15.0
 
@@ -205,7 +207,7 @@ _OUT_OF_TIME = {124, 137}  # `timeout` sent TERM, or had to send KILL
 _SENTENCE = re.compile(r"^fabricui-(?:host|tables): (.+)$", re.MULTILINE)
 
 
-class ManagerHost:
+class ManagerHost(WatchVerbs):
     """One manager host through a shell. The first call checks the pinned digests, whatever it asks for.
 
     `wrapper_digest` and `reader_digest` are the SHA-256 values that `install` printed at enrolment.

@@ -78,7 +78,7 @@ class Statement:
     line: int
     flags: Flags
     specs: Sequence[Spec]
-    mgids: Sequence[MgidLine]
+    mgids: tuple[MgidLine, ...]
 
 
 @dataclass(frozen=True, slots=True)

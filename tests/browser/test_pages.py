@@ -13,6 +13,7 @@ from deploy.models import Observation, Rollout, RolloutStep
 from inventory.models import Port, PortConflict
 from partitions import operations
 from subnet.default import OPEN
+from tests.console.drifted import everything
 
 pytestmark = pytest.mark.browser
 
@@ -34,7 +35,7 @@ def busy(site):
 
 
 def addresses(site) -> dict[str, str]:
-    names = {"board", "plan", "rollouts", "servers", "managers", "partitions", "audit"}
+    names = {"board", "plan", "rollouts", "servers", "managers", "drift", "partitions", "audit"}
     pages = {name: reverse(f"console:{name}") for name in names}
     pages["rollout"] = reverse("console:rollout", args=[Rollout.objects.first().public_id])
     pages["server"] = reverse("console:server", args=[site.provider.servers[4].public_id])
@@ -42,6 +43,7 @@ def addresses(site) -> dict[str, str]:
     for partition in (site.training, site.research, site.storage):
         pages[str(partition)] = reverse("console:partition", args=[partition.public_id])
     pages["server between tenants"] = reverse("console:server", args=[site.provider.servers[1].public_id])
+    pages["a file that differs"] = reverse("console:difference", args=[everything(site).public_id])
     pages["everything staged"] = f"{pages['plan']}?selection=all"
     pages["nothing"] = "/nonsense/"
     return pages

@@ -11,12 +11,13 @@ from inventory.models import Port, PortConflict
 from partitions.models import Partition, StagedChange
 from partitions.selection import Selection
 from people.models import Tenant
+from tests.console.drifted import drifted
 
-PAGES = ["board", "plan", "rollouts", "servers", "managers", "partitions", "audit"]
+PAGES = ["board", "plan", "rollouts", "servers", "managers", "drift", "partitions", "audit"]
 POSTS = [
     "board_move", "board_discard", "plan", "plan_look", "rollout_cancel", "rollout_check", "rollout_release",
     "port_confirm", "conflict_reject", "managers_look", "partitions", "board_membership", "server_clean",
-    "partition_rename", "partition_retire",
+    "partition_rename", "partition_retire", "drift_put_back", "drift_look", "drift_restoring", "drift_adopt",
 ]  # fmt: skip
 
 
@@ -35,6 +36,8 @@ def address(name: str, site) -> str:
         return reverse("console:conflict_reject", args=[conflict.pk])
     if name == "server_clean":
         return reverse("console:server_clean", args=[site.provider.servers[5].public_id])
+    if name == "drift_adopt":
+        return reverse("console:drift_adopt", args=[drifted(site).public_id])
     if name in ("partition_rename", "partition_retire"):
         return reverse(f"console:{name}", args=[site.storage.public_id])
     return reverse(f"console:{name}")
@@ -62,6 +65,7 @@ def fields(name: str, site) -> dict[str, str]:
         "partition_rename": {"name": "sneaked-in"},
         "partitions": {"tenant": "", "name": "sneaked-in", "pkey": ""},
         "rollout_release": {"reason": "sneaked in"},
+        "drift_restoring": {"enabled": "yes", "reason": "sneaked in"},
     }.get(name, {})
 
 
@@ -83,6 +87,7 @@ def detail_pages(site) -> list[str]:
     return [
         reverse("console:rollout", args=[Rollout.objects.first().public_id]),
         reverse("console:partition", args=[site.training.public_id]),
+        reverse("console:difference", args=[drifted(site).public_id]),
         reverse("console:server", args=[site.provider.servers[0].public_id]),
     ]
 

@@ -29,6 +29,7 @@ from subnet.partitions_conf import parse_strict
 from subnet.pkey import entry
 from subnet.table import PartitionTable
 from tests.deploy.clock import Clock as Clock
+from tests.deploy.watched_fakes import WatchedFake
 
 CAPACITY = 64
 PATH = "/etc/opensm/partitions.conf"
@@ -57,7 +58,7 @@ class FakePort:
     is_sm: bool = False
 
 
-class FakeHost:
+class FakeHost(WatchedFake):
     """One manager host. `fail` is asked before and after every verb; whatever it raises is what the caller gets."""
 
     def __init__(self, site: FakeSite, name: str, port: FakePort) -> None:
@@ -74,6 +75,8 @@ class FakeHost:
         self.log = b""
         self.list_mtime_ns = 1
         self.sweep_due = False
+        self.is_hidden = False  # from the census
+        self.told, self.keys = {"sm_priority": "5"}, {}
 
     # --- the verbs -------------------------------------------------------------------------------------------------
 
@@ -205,6 +208,7 @@ class FakeSite:
         self.notes: list[tuple[str, str, str]] = []  # staged | placed, host, digest
         self.fail: Callable[[str, str, str], None] = lambda host, verb, when: None
         self.rogue: FakePort | None = None
+        self.rogue_state = "MASTER"
         self.meaning: dict[bytes, PartitionTable] = {}  # what hand-written files mean to OpenSM
         for server in range(1, servers + 1):
             for hca in (1, 2):

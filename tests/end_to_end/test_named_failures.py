@@ -1,7 +1,6 @@
 """Each way a real site breaks ends in a named state, with the cause on the page and nothing half done."""
 
 import threading
-from types import SimpleNamespace
 
 import pytest
 from django.urls import reverse
@@ -135,35 +134,24 @@ class TestAForeignSweep:
 
     @pytest.fixture
     def late_master(self, staged, monkeypatch):
-        """The master is stopped just before SIGHUP and goes on later, as if a long sweep were under way.
-
-        It goes on after a second, or with `until_read` once the tables have been read, however slow the machine is.
-        """
+        """The master is stopped just before SIGHUP and goes on a second later, as if a long sweep were under way."""
         master = staged.site.managers[0]
         reload = ManagerHost.reload
         timers = []
 
-        def go_on():
-            breaking.unfreeze_opensm(staged.site, master.name)
-
-        late = SimpleNamespace(until_read=False, go_on=go_on)
-
         def reload_while_busy(host):
             breaking.freeze_opensm(staged.site, master.name)
+            timers.append(threading.Timer(1.0, breaking.unfreeze_opensm, [staged.site, master.name]))
             try:
                 return reload(host)
             finally:
-                if not late.until_read:
-                    timers.append(threading.Timer(1.0, go_on))
-                    timers[-1].start()
+                timers[-1].start()
 
         monkeypatch.setattr(ManagerHost, "reload", reload_while_busy)
         wait_until_quiet(master.list_file)
-        yield late
+        yield master
         for timer in timers:
             timer.join()
-        if late.until_read:
-            go_on()  # in case no table was read
 
     @pytest.fixture
     def read_keys(self, staged, late_master, monkeypatch):
@@ -175,8 +163,6 @@ class TestAForeignSweep:
         def keep(host, **options):
             data = read_tables(host, **options)
             if options["topology"] == "list":  # the look of plan time discovers by itself
-                if late_master.until_read:
-                    late_master.go_on()
                 ports = parse_reading(data).ports
                 found.append({key & 0x7FFF for guid in moved for key in ports[guid].pkeys.values()} - {0x7FFF})
             return data
@@ -189,8 +175,7 @@ class TestAForeignSweep:
         assert rollout.state == "PROVEN", rollout.cause
         assert read_keys == [{staged.inference.pkey}]
 
-    def test_without_the_barrier_they_would_be(self, staged, late_master, read_keys, monkeypatch):
-        late_master.until_read = True
+    def test_without_the_barrier_they_would_be(self, staged, read_keys, monkeypatch):
         monkeypatch.setattr(
             ManagerHost, "barrier", lambda host, mark, *, timeout_s: Settled(mark.list_mtime_ns, 0, 0.0)
         )

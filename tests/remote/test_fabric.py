@@ -122,6 +122,62 @@ class TestIdentity:
             host.locally().sm_state()
 
 
+class TestWatch:
+    """The verbs of the watch: who runs an SM, the tables part by part, and what OpenSM was told."""
+
+    def test_the_census_finds_both_sms_where_they_are_plugged(self, pair: Pair) -> None:
+        for host in (pair.master, pair.standby):  # the standby has no list: it discovers by itself
+            census = host.locally().census(smps_per_s=0, timeout_s=20)
+            assert [(sm.guid, sm.state, sm.priority, sm.leaf, sm.leaf_port) for sm in census.sms] == [
+                (port_guid(MASTER), "MASTER", 14, f"0x{LEAVES[0]:016x}", 1),
+                (port_guid(STANDBY), "STANDBY", 1, f"0x{LEAVES[1]:016x}", 3),
+            ]
+            assert census.ports == 8
+            assert list(census.follows) == [census.sms[0].lid]
+        assert pair.manager.census(smps_per_s=0, timeout_s=20).topology == "list"
+        assert pair.standby.locally().census(smps_per_s=0, timeout_s=20).list_mtime_ns == 0
+
+    def test_parts_of_a_scan_are_the_whole_reading(self, pair: Pair) -> None:
+        whole = pair.settle(p0010=[port_guid(1), port_guid(3)])
+        after, found, parts = "0x0000000000000000", {}, []
+        while True:
+            part = pair.manager.scan(after=after, most=4, smps_per_s=0, timeout_s=20)
+            reading = parse_reading(part.data)
+            parts.append(len(reading.end_ports))
+            assert part.total == 6
+            assert [(sm.guid, sm.state) for sm in reading.sms if sm.state == "MASTER"] == [
+                (port_guid(MASTER), "MASTER")
+            ]
+            found |= reading.end_ports
+            after = part.last
+            if not part.has_more:
+                break
+        assert parts == [4, 2]
+        assert {guid: (port.pkeys, port.leaf.pkeys) for guid, port in found.items()} == {
+            guid: (port.pkeys, port.leaf.pkeys) for guid, port in whole.end_ports.items()
+        }
+        assert pair.manager.scan(after=after, most=4, smps_per_s=0, timeout_s=20).last == ""
+
+    def test_options_are_the_files_and_the_command_lines_and_no_key_is_told(self, pair: Pair) -> None:
+        options = pair.manager.options()
+        assert options.in_file["sm_priority"] == "14"
+        assert options.in_file["sminfo_polling_timeout"] == "500"
+        assert "log_file" not in options.in_file
+        assert not options.is_stale
+        conf = Path(options.config)
+        before = conf.read_text()
+        conf.write_text(before + "m_key 0x00000000deadbeef\nsm_key 0x1\n keep_pkey_indexes FALSE\n")
+        os.utime(conf, (time.time() + 100, time.time() + 100))
+        try:
+            changed = pair.manager.options()
+            assert (changed.keys, changed.is_stale) == ({"m_key": True, "sm_key": False}, True)
+            assert changed.in_file["keep_pkey_indexes"] == "FALSE"
+            raw = pair.manager._checked("options")
+            assert b"deadbeef" not in raw
+        finally:
+            conf.write_text(before)
+
+
 class TestReading:
     def test_every_port_and_its_leafs_copy_agree_with_smpquery(self, pair: Pair) -> None:
         observed = pair.settle(p0010=[port_guid(1), port_guid(3)], p0020=[port_guid(3), port_guid(4)])
