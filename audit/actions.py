@@ -48,6 +48,7 @@ class Action(StrEnum):
     SUBNET_UNFREEZE = "inventory:subnet:unfreeze", "unfroze subnet"
     MANAGER_HOST_ENROL = "inventory:manager-host:enrol", "enrolled manager host"
     MANAGER_HOST_CHANGE = "inventory:manager-host:change", "changed manager host"
+    MANAGER_HOST_RETIRE = "inventory:manager-host:retire", "retired manager host"
     ENROLMENT_TOKEN_CREATE = "inventory:enrolment-token:create", "created enrolment token"
     ENROLMENT_REFUSED = "inventory:server:enrol-refused", "was refused enrolment"
     SERVER_ENROL = "inventory:server:enrol", "enrolled server"
@@ -71,6 +72,7 @@ class Action(StrEnum):
     MEMBER_STAGE = "partitions:member:stage", "staged a change of"
     MEMBER_DISCARD = "partitions:member:discard", "discarded a staged change of"
     SERVER_CLEAN = "partitions:server:clean", "marked as clean server"
+    SERVER_CLEAN_REFUSED = "partitions:server:clean-refused", "was refused when marking as clean server"
     MEMBER_SETTLE = "partitions:member:settle", "brought the board up to"
 
     # deploy
@@ -91,6 +93,11 @@ class Action(StrEnum):
     ROLLOUT_UNPROVEN = "deploy:rollout:unproven", "placed but could not prove"
     ROLLOUT_DEGRADED = "deploy:rollout:degraded", "proved, with a manager host owed,"
     ROLLOUT_STUCK = "deploy:rollout:stuck", "needs a person for"
+    QUALIFICATION_REQUEST = "deploy:qualification:request", "asked for a"
+    QUALIFICATION_REPORT = "deploy:qualification:report", "stored the report of a"
+    QUALIFICATION_SIGN = "deploy:qualification:sign", "signed the"
+    HOST_CHECK_REQUEST = "deploy:host-check:request", "asked what is missing on manager host"
+    MANAGER_KEY_ROTATE = "deploy:manager-key:rotate", "changed the key for the manager hosts:"
     OBSERVATION_REQUEST = "deploy:observation:request", "asked for a look at"
     OBSERVATION_FAILED = "deploy:observation:failed", "could not look at"
 

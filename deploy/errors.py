@@ -42,6 +42,14 @@ class ReasonNeeded(DeployError):
     """A person has to say why."""
 
 
+class NotFit(DeployError):
+    """A qualification that refuses by itself cannot be signed."""
+
+
+class KeyUnusable(DeployError):
+    """FabricUI's own key for the manager hosts cannot be used, made or changed as it stands."""
+
+
 class AdoptionRefused(DeployError):
     """What stands on the manager hosts cannot become the first revision as it is; nothing was changed."""
 

@@ -20,6 +20,8 @@ app.conf.update(
     task_routes={
         "deploy.tasks.run_rollout": {"queue": "rollout"},
         "deploy.tasks.observe": {"queue": "observe"},
+        "deploy.tasks.qualify": {"queue": "observe"},
+        "deploy.tasks.check_host": {"queue": "observe"},
         "probes.tasks.run": {"queue": "probe"},
         "probes.tasks.attempt": {"queue": "probe"},
         "probes.tasks.ask_for_paths": {"queue": "observe"},

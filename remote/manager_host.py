@@ -68,6 +68,7 @@ class Identity:
     log_file: str
     sharing: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+    options_digest: str = ""  # of the options that OpenSM was told, priorities left out; "" while none runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +251,7 @@ class ManagerHost:
             log_file=values.first("log_file"),
             sharing=sharing,
             problems=tuple(f"Manager host {self.name}: {text}" for text in values.all("problem") + sharing),
+            options_digest="".join(values.all("options_digest")[:1]),
         )
 
     def read(self) -> bytes:

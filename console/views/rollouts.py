@@ -12,6 +12,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from console.evidence import closing, evidence
 from console.frame import the_subnet
+from console.states import meaning
 from console.views.home import no_subnet
 from deploy import operations, queries
 from deploy.errors import DeployError
@@ -41,6 +42,7 @@ def rollout(request: HttpRequest, public_id: str) -> HttpResponse:
     """One rollout: where it is, its story, its hosts and its evidence. The fragment asks again while it goes on."""
     shown = _found(public_id)
     found = evidence(shown)
+    outcomes = list(shown.outcomes.select_related("host").order_by("host__name"))
     name = "console/rollout.html#body" if request.htmx else "console/rollout.html"  # type: ignore[attr-defined]
     return render(
         request,
@@ -48,10 +50,17 @@ def rollout(request: HttpRequest, public_id: str) -> HttpResponse:
         {
             "rollout": shown,
             "steps": shown.steps.order_by("at", "pk"),
-            "outcomes": shown.outcomes.select_related("host").order_by("host__name"),
+            "outcomes": outcomes,
             "track": _track(shown),
             "evidence": found,
             "closing": closing(shown, found),
+            "meaning": meaning(
+                shown.state,
+                revision=shown.revision.number,
+                parent=shown.parent.number,
+                is_released=shown.released_at is not None,
+                placed=sum(outcome.placed_at is not None for outcome in outcomes),
+            ),
             "may_act": is_operator(request.user),
             "is_running": Rollout.State(shown.state).is_running,
             "is_live": _is_live(shown),

@@ -4,7 +4,7 @@ Every function takes keywords only, and records its audit event in the transacti
 """
 
 from inventory.operations.enrolment import create_enrolment_token, enrol_server, revoke_credentials
-from inventory.operations.manager_hosts import enrol_manager_host, repin_manager_host
+from inventory.operations.manager_hosts import enrol_manager_host, repin_manager_host, retire_manager_host
 from inventory.operations.ports import confirm_port, confirm_ports, record_seen, reject_claim
 from inventory.operations.reports import register_report
 from inventory.operations.subnets import create_subnet, freeze, set_mode, unfreeze
@@ -21,6 +21,7 @@ __all__ = [
     "register_report",
     "reject_claim",
     "repin_manager_host",
+    "retire_manager_host",
     "revoke_credentials",
     "set_mode",
     "unfreeze",

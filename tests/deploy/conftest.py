@@ -18,6 +18,7 @@ from subnet.guid import GUID
 from subnet.pkey import Membership, PKey
 from subnet.table import Member, Partition, PartitionTable
 from tests.deploy.fakes import Clock, FakeSite
+from tests.qualified import qualify
 
 OLGA = Actor(kind=ActorKind.PERSON, key="olga", name="Olga")
 TRAINING, INFERENCE = PKey(0x2C41), PKey(0x2C42)
@@ -113,6 +114,7 @@ def make_scene(clock: Clock, *, by_hand: bytes = b"", adopt: bool = True) -> Sce
             subnet=subnet, name=host.name, address="127.0.0.1", ssh_user="fabricui", host_key="ssh-ed25519 AAAA",
             port_guid=host.port.guid, wrapper_digest="w" * 64, reader_digest="r" * 64,
         )  # fmt: skip
+    qualify(subnet)
     scene = Scene(site, subnet, clock, first=None, where={1: TRAINING, 2: TRAINING, 3: INFERENCE})  # type: ignore[arg-type]
     if by_hand:
         site.meaning[by_hand] = scene.table()
