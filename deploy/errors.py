@@ -50,6 +50,18 @@ class KeyUnusable(DeployError):
     """FabricUI's own key for the manager hosts cannot be used, made or changed as it stands."""
 
 
+class NotReversible(DeployError):
+    """Going back would give a tenant ports that it has no more: nothing may do that by itself."""
+
+
+class DeadlineOutOfRange(DeployError):
+    """A time to confirm that nobody could keep, or that nobody would remember."""
+
+
+class StandbyNeeded(DeployError):
+    """Every standby must hold this revision before the fabric does; no reason overrides that."""
+
+
 class AdoptionRefused(DeployError):
     """What stands on the manager hosts cannot become the first revision as it is; nothing was changed."""
 

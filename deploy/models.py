@@ -233,6 +233,17 @@ class Rollout(models.Model):
     # The lease: which worker's process runs it (see deploy/lease.py), and until when it is believed to live.
     claimed_by = models.CharField(max_length=200, blank=True)
     claimed_until = models.DateTimeField(null=True)
+    claimed_until_up = models.FloatField(null=True)  # the same on the holder's own machine: seconds since its boot
+    # Commit-confirmed (deploy/confirmation.py): proven and not confirmed by then, its parent's table goes out again.
+    confirm_within_s = models.PositiveIntegerField(null=True)  # asked for at the start; counted from the proof
+    confirm_by = models.DateTimeField(null=True)
+    confirmed_at = models.DateTimeField(null=True)
+    not_rolled_back = models.TextField(blank=True, default="", db_default="")  # why that waits although it is time
+    undoes = models.ForeignKey("self", on_delete=models.PROTECT, null=True, related_name="undone_by")
+    # {"hosts": [name], "by", "reason"}: standbys that a person lets it go without, if they cannot be staged
+    without = models.JSONField(null=True)
+    # {"by", "reason", "at", "moved": {port GUID: [LID, state]}, "absent": [port GUID]}: what a person takes for granted
+    accepted = models.JSONField(null=True)
 
     class Meta:
         indexes = [models.Index(fields=["subnet", "-id"], name="rollout_newest")]

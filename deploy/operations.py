@@ -5,7 +5,7 @@ wakes the worker on commit.
 """
 
 from collections.abc import Collection, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from django.conf import settings
@@ -13,24 +13,23 @@ from django.db import IntegrityError, transaction
 from django.db.models import Max
 from django.utils import timezone
 
-from audit import nudge
 from audit.actions import Action
 from audit.record import record
 from audit.values import Actor, Subject
-from deploy import files, queries, tables
+from deploy import deadlines, files, queries, tables
+from deploy.decisions import cancel, check_again, confirm, release_stuck
 from deploy.errors import (
     AdoptionUnfinished,
     NothingToDo,
     NotWritable,
     PolicyRefused,
-    ReasonNeeded,
     StaleObservation,
     StaleRevision,
     SubnetBusy,
-    TooLate,
 )
 from deploy.leave import require_leave
 from deploy.models import Fence, HostOutcome, Observation, Revision, Rollout, RolloutStep
+from deploy.trail import OBSERVE, RUN, subject_of, wake
 from inventory.models import ManagerHost, Subnet
 from subnet import policy_reading
 from subnet.guid import GUID
@@ -38,8 +37,19 @@ from subnet.partitions_conf import NEWEST, NO_PARENT, Header, Layout, digest, re
 from subnet.policy import Limits, check
 from subnet.table import PartitionTable
 
-RUN: Final = "deploy.tasks.run_rollout"
-OBSERVE: Final = "deploy.tasks.observe"
+__all__ = [
+    "cancel",
+    "check_again",
+    "confirm",
+    "propose",
+    "record_adopted_revision",
+    "record_first_revision",
+    "release_stuck",
+    "request_observation",
+    "start",
+    "subject_of",
+]
+
 # What a hand-written file may leave as it is: placing it in our words changes no port, and the next plan mends it.
 TOLERATED_IN_ADOPTION: Final = frozenset({"sm_port_missing"})
 
@@ -105,7 +115,7 @@ def request_observation(*, subnet: Subnet, why: str, actor: Actor | None = None)
         if actor is not None:
             subject = Subject(kind="subnet", key=subnet.public_id, label=subnet.name)
             record(action=Action.OBSERVATION_REQUEST, actor=actor, subject=subject, after={"why": why})
-        _wake(OBSERVE, observation_id=observation.pk)
+        wake(OBSERVE, observation_id=observation.pk)
     return observation
 
 
@@ -153,19 +163,31 @@ def propose(*, subnet: Subnet, table: PartitionTable, parent: Revision, actor: A
     return revision
 
 
-def start(*, revision: Revision, observation: Observation, actor: Actor, reason: str = "") -> Rollout:
+def start(
+    *,
+    revision: Revision,
+    observation: Observation,
+    actor: Actor,
+    reason: str = "",
+    confirm_within: timedelta | None = None,
+    undoes: Rollout | None = None,
+) -> Rollout:
     """Queue the rollout of `revision`; the tables of `observation` are what the read-back compares with.
 
     Whoever holds the fence of the subnet runs, so there is one rollout at a time; starting the revision that already
-    runs returns its rollout. Raises NotWritable, SubnetFrozen, SubnetBusy, StaleRevision, StaleObservation.
+    runs returns its rollout. With `confirm_within` the parent's table goes out again unless a person confirms within
+    that time after the proof (`deploy/confirmation.py`); `undoes` is the rollout that this one takes back so. Raises
+    NotWritable, SubnetFrozen, SubnetBusy, StaleRevision, StaleObservation, NotReversible, DeadlineOutOfRange.
     """
     now = timezone.now()
+    if confirm_within is not None:
+        deadlines.require_reversible(revision, confirm_within)
     with transaction.atomic():
         subnet = Subnet.objects.get(pk=revision.subnet_id)
         fence = Fence.objects.select_for_update().get(subnet=subnet)
         if fence.rollout is not None and fence.rollout.revision_id == revision.pk:
             return fence.rollout
-        _refuse_start(subnet, fence, revision)
+        _refuse_start(subnet, fence, revision, undoes=undoes)
         _refuse_observation(subnet, observation, now=now)
         rollout = Rollout.objects.create(
             subnet=subnet,
@@ -177,6 +199,8 @@ def start(*, revision: Revision, observation: Observation, actor: Actor, reason:
             started_by_name=actor.name,
             reason=reason,
             requested_at=now,
+            confirm_within_s=None if confirm_within is None else int(confirm_within.total_seconds()),
+            undoes=undoes,
         )
         held = Fence.objects.filter(
             pk=fence.pk, rollout=None, current_id=revision.parent_id, generation=fence.generation
@@ -190,77 +214,17 @@ def start(*, revision: Revision, observation: Observation, actor: Actor, reason:
             action=Action.ROLLOUT_START,
             actor=actor,
             subject=subject_of(rollout),
-            after={"revision": revision.number, "state": rollout.state, "digest": revision.digest},
+            after={
+                "revision": revision.number,
+                "state": rollout.state,
+                "digest": revision.digest,
+                **({} if rollout.confirm_within_s is None else {"confirm_within_s": rollout.confirm_within_s}),
+                **({} if undoes is None else {"undoes": undoes.public_id}),
+            },
             reason=reason,
         )
-        _wake(RUN, rollout_id=rollout.pk)
+        wake(RUN, rollout_id=rollout.pk)
     return rollout
-
-
-def cancel(*, rollout: Rollout, actor: Actor, reason: str = "") -> Rollout:
-    """End a rollout that no worker has begun; nothing was staged. Raises TooLate once one has."""
-    now = timezone.now()
-    with transaction.atomic():
-        moved = Rollout.objects.filter(pk=rollout.pk, state=Rollout.State.QUEUED).update(
-            state=Rollout.State.CANCELLED, finished_at=now, cause=f"Cancelled by {actor.name}. {reason}".strip()
-        )
-        rollout.refresh_from_db()
-        if moved != 1:
-            raise TooLate(
-                f"The rollout of {rollout.revision} is {rollout.get_state_display()} by now: it can only be cancelled "
-                "while it is queued. It ends by itself in a named state; then roll out the opposite change."
-            )
-        Fence.objects.filter(rollout=rollout).update(rollout=None)
-        _record_person(rollout, action=Action.ROLLOUT_CANCELLED, actor=actor, reason=reason, now=now, verb="Cancelled")
-    return rollout
-
-
-def check_again(*, rollout: Rollout, actor: Actor) -> Rollout:
-    """Have an UNPROVEN or DEGRADED rollout looked at now instead of at its next turn. Raises TooLate otherwise."""
-    now = timezone.now()
-    with transaction.atomic():
-        waiting = Rollout.objects.filter(pk=rollout.pk, state__in=(Rollout.State.UNPROVEN, Rollout.State.DEGRADED))
-        moved = waiting.update(next_try_at=now)
-        rollout.refresh_from_db()
-        if moved != 1:
-            raise TooLate(
-                f"The rollout of {rollout.revision} is {rollout.get_state_display()}: only an unproven or degraded one "
-                "is looked at again."
-            )
-        _record_person(
-            rollout, action=Action.ROLLOUT_CHECK_AGAIN, actor=actor, reason="", now=now, verb="Asked to look again"
-        )
-        _wake(RUN, rollout_id=rollout.pk)
-    return rollout
-
-
-def release_stuck(*, rollout: Rollout, actor: Actor, reason: str) -> Rollout:
-    """Let go of the subnet after a person has done what a STUCK rollout asked for; `reason` says what was done.
-
-    Nothing is placed: the parent stays current. Raises ReasonNeeded, TooLate when it is not stuck or was released.
-    """
-    if not reason.strip():
-        raise ReasonNeeded("Say what you found and did, so that the next person can read it in the trail.")
-    now = timezone.now()
-    with transaction.atomic():
-        stuck = Rollout.objects.filter(pk=rollout.pk, state=Rollout.State.STUCK, released_at=None)
-        moved = stuck.update(released_at=now)
-        rollout.refresh_from_db()
-        if moved != 1:
-            raise TooLate(f"The rollout of {rollout.revision} holds the subnet no longer, or is not stuck.")
-        Fence.objects.filter(rollout=rollout).update(rollout=None)
-        _record_person(rollout, action=Action.ROLLOUT_RELEASE, actor=actor, reason=reason, now=now, verb="Let go")
-    return rollout
-
-
-def subject_of(rollout: Rollout) -> Subject:
-    """The rollout as an event names it."""
-    return Subject(kind="rollout", key=rollout.public_id, label=f"{rollout.revision} of {rollout.subnet}")
-
-
-def _wake(task: str, **ids: int) -> None:
-    # The worker may be asleep and the broker dead: the tick finds the row anyway.
-    transaction.on_commit(lambda: nudge.task(task, ids), robust=True)
 
 
 def _refuse_by_policy(
@@ -278,7 +242,7 @@ def _refuse_by_policy(
         raise PolicyRefused(refusing)
 
 
-def _refuse_start(subnet: Subnet, fence: Fence, revision: Revision) -> None:
+def _refuse_start(subnet: Subnet, fence: Fence, revision: Revision, *, undoes: Rollout | None) -> None:
     require_leave(subnet)
     if fence.rollout is not None:
         raise SubnetBusy(_who_holds(subnet, fence.rollout))
@@ -286,6 +250,12 @@ def _refuse_start(subnet: Subnet, fence: Fence, revision: Revision) -> None:
         raise StaleRevision(
             f"{str(revision).capitalize()} stands on {revision.parent}, but {fence.current} is current. "
             "Draw up the plan again."
+        )
+    unconfirmed = deadlines.unconfirmed(fence.current)
+    if unconfirmed is not None and unconfirmed != undoes:
+        raise SubnetBusy(
+            f"The rollout of {fence.current} waits to be confirmed until {unconfirmed.confirm_by:%H:%M:%S} UTC, or it "
+            "is taken back. Confirm it first."
         )
 
 
@@ -384,10 +354,3 @@ def _record_revision(
         },
         reason=revision.reason,
     )
-
-
-def _record_person(rollout: Rollout, *, action: Action, actor: Actor, reason: str, now: datetime, verb: str) -> None:
-    text = f"{verb} by {actor.name}." if verb != "Asked to look again" else f"{actor.name} asked to look again."
-    RolloutStep.objects.create(rollout=rollout, at=now, state=rollout.state, text=f"{text} {reason}".strip())
-    after = {"revision": rollout.revision.number, "state": rollout.state}
-    record(action=action, actor=actor, subject=subject_of(rollout), after=after, reason=reason)

@@ -108,6 +108,8 @@ class Story:
                 changes["next_try_at"] = now + _pause(0)
             if to in OVER or to == State.STUCK:
                 changes["finished_at"] = now
+            if to == State.PROVEN and self.rollout.confirm_within_s is not None:
+                changes["confirm_by"] = now + timedelta(seconds=self.rollout.confirm_within_s)
             if evidence is not None:
                 changes["after"] = self._keep(evidence, now=now)
             if to == State.RESTORING:

@@ -4,7 +4,7 @@ from celery import shared_task
 from django.utils import timezone
 
 from audit import nudge
-from deploy import host_check, qualification, qualifying, queries
+from deploy import confirmation, host_check, qualification, qualifying, queries
 from deploy import observe as look
 from deploy.hosts import connected
 from deploy.models import HostCheck, Observation, Qualification, Rollout
@@ -47,6 +47,7 @@ def check_host(*, check_id: int) -> None:
 def tick() -> None:
     """Hand to the queues whatever was lost there, left by a dead worker, or is due to be looked at again."""
     now = timezone.now()
+    confirmation.roll_back_due(now=now)
     for rollout_id in queries.rollouts_to_resume(now=now):
         nudge.task("deploy.tasks.run_rollout", {"rollout_id": rollout_id})
     for observation_id in queries.observations_to_resume(now=now):

@@ -1,6 +1,6 @@
 """Roll out a selection: draw the plan once more, make sure it is the one that was looked at, and hand it to deploy."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.db import transaction
 from django.utils import timezone
@@ -33,6 +33,7 @@ def roll_out(
     observation: Observation,
     reason: str = "",
     looked_at: datetime | None = None,
+    confirm_within: timedelta | None = None,
 ) -> Rollout:
     """Propose the selection as the next revision and start its rollout, if the plan is still the one looked at.
 
@@ -57,7 +58,9 @@ def roll_out(
     drawn.plan.raise_if_unsafe(reason)
     who = as_actor(actor)
     revision = deploy.propose(subnet=subnet, table=drawn.table, parent=drawn.parent, actor=who, reason=reason)
-    return deploy.start(revision=revision, observation=observation, actor=who, reason=reason)
+    return deploy.start(
+        revision=revision, observation=observation, actor=who, reason=reason, confirm_within=confirm_within
+    )
 
 
 def _hold(staged: StagedChangeQuerySet) -> None:

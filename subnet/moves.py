@@ -47,6 +47,22 @@ def between_tenants(
     return replace(wanted, partitions=tuple(_without(p, moving, held) for p in wanted.partitions)), wanted
 
 
+def owners(table: PartitionTable) -> dict[GUID, set[str]]:
+    """Each port that a tenant's partition names, with the tenants it is named by."""
+    found: dict[GUID, set[str]] = {}
+    for partition, member in table.memberships():
+        if partition.tenant is not None:
+            found.setdefault(member.guid, set()).add(partition.tenant)
+    return found
+
+
+def given(current: PartitionTable, wanted: PartitionTable) -> tuple[tuple[GUID, str], ...]:
+    """The ports that a tenant has in `wanted` and had not in `current`, each with that tenant, in order of GUID."""
+    before = owners(current)
+    fresh = {guid: tenants - before.get(guid, set()) for guid, tenants in owners(wanted).items()}
+    return tuple((guid, min(tenants)) for guid, tenants in sorted(fresh.items()) if tenants)
+
+
 def passing(found: Difference, current: PartitionTable, owners_of: OwnersOf) -> tuple[Passing, ...]:
     """The ports that a tenant takes by `found` and that belong to another tenant still, in order of GUID.
 

@@ -254,20 +254,53 @@ def test_a_queued_rollout_can_be_cancelled(scene: Scene):
     assert scene.run(scene.start(rollout.revision)).state == State.PROVEN
 
 
-def test_a_running_rollout_cannot_be_cancelled(scene: Scene, monkeypatch):
+@pytest.mark.parametrize(
+    ("verb", "match"),
+    [("place", "placing by now, and its file may already stand"), ("reload", "reloading by now")],
+)
+def test_once_it_places_a_rollout_cannot_be_cancelled(scene: Scene, monkeypatch, verb: str, match: str):
     one_host_at_a_time(monkeypatch)
     rollout = scene.begin()
     refused = []
 
-    def fail(host: str, verb: str, when: str) -> None:
-        if (verb, when) == ("stage", "before") and not refused:
-            with pytest.raises(TooLate, match="staging by now") as error:
+    def fail(host: str, its_verb: str, when: str) -> None:
+        if (its_verb, when) == (verb, "before") and not refused:
+            with pytest.raises(TooLate, match=match) as error:
                 operations.cancel(rollout=Rollout.objects.get(pk=rollout.pk), actor=OLGA)
             refused.append(error)
 
     scene.site.fail = fail
     assert scene.run(rollout).state == State.PROVEN
     assert refused
+
+
+def test_while_it_stages_a_rollout_can_be_cancelled_and_places_nothing(scene: Scene, monkeypatch):
+    one_host_at_a_time(monkeypatch)
+    rollout = scene.begin()
+
+    def fail(host: str, verb: str, when: str) -> None:
+        if (host, verb, when) == ("mgr-b", "stage", "before"):
+            operations.cancel(rollout=Rollout.objects.get(pk=rollout.pk), actor=OLGA, reason="Wrong server.")
+
+    scene.site.fail = fail
+    assert scene.run(rollout).state == State.CANCELLED
+    assert "place" not in {verb for _, verb in scene.site.calls}
+    assert scene.digests() == {scene.first.digest}
+    assert queries.running_rollout(scene.subnet) is None
+    scene.site.fail = lambda *_: None
+    assert scene.run(scene.start(rollout.revision)).state == State.PROVEN
+
+
+def test_what_waits_or_is_over_cannot_be_cancelled_and_says_what_to_do_instead(scene: Scene):
+    rollout = scene.begin()
+    scene.site.fail = failing(unreachable, verb="barrier")
+    scene.run(rollout)
+    with pytest.raises(TooLate, match="unproven: its file stands on the manager hosts"):
+        operations.cancel(rollout=rollout, actor=OLGA)
+    scene.site.fail = lambda *_: None
+    scene.later(rollout)
+    with pytest.raises(TooLate, match="proven already"):
+        operations.cancel(rollout=rollout, actor=OLGA)
 
 
 def test_cancelling_and_taking_up_at_the_same_moment_ends_in_one_of_them(scene: Scene, monkeypatch):

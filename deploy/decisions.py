@@ -1,0 +1,147 @@
+"""What a person decides about a rollout that was started: cancel it, look again, confirm it, let go of it.
+
+Reached through `deploy.operations`. Nothing here reaches a machine.
+"""
+
+from django.db import transaction
+from django.utils import timezone
+
+from audit.actions import Action
+from audit.values import Actor
+from deploy.errors import ReasonNeeded, TooLate
+from deploy.models import Fence, Rollout
+from deploy.trail import RUN, record_person, wake
+
+State = Rollout.State
+
+
+def cancel(*, rollout: Rollout, actor: Actor, reason: str = "") -> Rollout:
+    """End a rollout that has placed nothing yet: one that is queued or staging. Raises TooLate, with the way to take.
+
+    What lies staged beside a file is read by nobody; the next rollout clears it away.
+    """
+    now = timezone.now()
+    with transaction.atomic():
+        # The same condition that a worker's step to PLACING asks: one of the two finds the row moved on.
+        moved = Rollout.objects.filter(pk=rollout.pk, state__in=(State.QUEUED, State.STAGING)).update(
+            state=State.CANCELLED,
+            finished_at=now,
+            cause=f"Cancelled by {actor.name}. {reason}".strip(),
+            claimed_by="",
+            claimed_until=None,
+            claimed_until_up=None,
+            next_try_at=None,
+        )
+        rollout.refresh_from_db()
+        if moved != 1:
+            raise TooLate(f"The rollout of {rollout.revision} {_too_late_to_cancel(State(rollout.state))}")
+        Fence.objects.filter(rollout=rollout).update(rollout=None)
+        record_person(
+            rollout,
+            action=Action.ROLLOUT_CANCELLED,
+            actor=actor,
+            text=f"Cancelled by {actor.name}.",
+            reason=reason,
+            now=now,
+        )
+    return rollout
+
+
+def _too_late_to_cancel(state: State) -> str:
+    """Why a rollout in `state` cannot be cancelled, and what can be done instead."""
+    if state.is_over:
+        return f"is {state.label} already: nothing is left to cancel."
+    if state == State.RESTORING:
+        return "is being taken back already. Wait until it has ended."
+    if state == State.STUCK:
+        return "is stuck: its files may stand on the manager hosts. Do what its page says, then let go of it."
+    if state.is_waiting:
+        return (
+            f"is {state.label}: its file stands on the manager hosts, so there is nothing to cancel. It goes on by "
+            "itself once what its page names is mended; then roll out the opposite change."
+        )
+    return (
+        f"is {state.label} by now, and its file may already stand on a manager host: stopping between two hosts would "
+        "leave them different. It ends by itself in a named state; then roll out the opposite change."
+    )
+
+
+def check_again(*, rollout: Rollout, actor: Actor) -> Rollout:
+    """Have an UNPROVEN or DEGRADED rollout looked at now instead of at its next turn. Raises TooLate otherwise."""
+    now = timezone.now()
+    with transaction.atomic():
+        waiting = Rollout.objects.filter(pk=rollout.pk, state__in=(State.UNPROVEN, State.DEGRADED))
+        moved = waiting.update(next_try_at=now)
+        rollout.refresh_from_db()
+        if moved != 1:
+            raise TooLate(
+                f"The rollout of {rollout.revision} is {rollout.get_state_display()}: only an unproven or degraded one "
+                "is looked at again."
+            )
+        text = f"{actor.name} asked to look again."
+        record_person(rollout, action=Action.ROLLOUT_CHECK_AGAIN, actor=actor, text=text, now=now)
+        wake(RUN, rollout_id=rollout.pk)
+    return rollout
+
+
+def confirm(*, rollout: Rollout, actor: Actor, reason: str = "") -> Rollout:
+    """Keep what a rollout changed that is taken back unless a person confirms it; also before it is proven.
+
+    Confirmed twice is confirmed once. Raises TooLate when it asks for no confirmation, ended otherwise, or is being
+    taken back already.
+    """
+    now = timezone.now()
+    with transaction.atomic():
+        Fence.objects.select_for_update().get(subnet=rollout.subnet_id)  # no rollback begins meanwhile
+        rollout.refresh_from_db()
+        if rollout.confirmed_at is not None:
+            return rollout
+        if rollout.confirm_within_s is None:
+            raise TooLate(f"The rollout of {rollout.revision} asks for no confirmation: it stays by itself.")
+        if rollout.state in (State.REFUSED, State.CANCELLED, State.RESTORED):
+            raise TooLate(
+                f"The rollout of {rollout.revision} is {rollout.get_state_display()}: there is nothing to confirm."
+            )
+        undoing = rollout.undone_by.order_by("-pk").first()
+        if undoing is not None and undoing.state not in (State.REFUSED, State.CANCELLED, State.RESTORED):
+            raise TooLate(
+                f"Nobody confirmed the rollout of {rollout.revision} in time: rollout {undoing.public_id} is "
+                f"{undoing.get_state_display()} and takes it back. Roll the change out again after it."
+            )
+        Rollout.objects.filter(pk=rollout.pk).update(confirmed_at=now, not_rolled_back="")
+        rollout.refresh_from_db()
+        record_person(
+            rollout,
+            action=Action.ROLLOUT_CONFIRM,
+            actor=actor,
+            text=f"Confirmed by {actor.name}.",
+            reason=reason,
+            now=now,
+        )
+    return rollout
+
+
+def release_stuck(*, rollout: Rollout, actor: Actor, reason: str) -> Rollout:
+    """Let go of the subnet after a person has done what a STUCK rollout asked for; `reason` says what was done.
+
+    Nothing is placed: the parent stays current. Raises ReasonNeeded, TooLate when it is not stuck or was released.
+    """
+    if not reason.strip():
+        raise ReasonNeeded("Say what you found and did, so that the next person can read it in the trail.")
+    now = timezone.now()
+    with transaction.atomic():
+        stuck = Rollout.objects.filter(pk=rollout.pk, state=State.STUCK, released_at=None)
+        moved = stuck.update(released_at=now)
+        rollout.refresh_from_db()
+        if moved != 1:
+            raise TooLate(f"The rollout of {rollout.revision} holds the subnet no longer, or is not stuck.")
+        Fence.objects.filter(rollout=rollout).update(rollout=None)
+        record_person(
+            rollout,
+            action=Action.ROLLOUT_RELEASE,
+            actor=actor,
+            text=f"Let go by {actor.name}.",
+            reason=reason,
+            now=now,
+        )
+    return rollout
