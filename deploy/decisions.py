@@ -3,6 +3,9 @@
 Reached through `deploy.operations`. Nothing here reaches a machine.
 """
 
+from collections.abc import Collection
+from typing import Final
+
 from django.db import transaction
 from django.utils import timezone
 
@@ -10,9 +13,11 @@ from audit.actions import Action
 from audit.values import Actor
 from deploy.errors import ReasonNeeded, TooLate
 from deploy.models import Fence, Rollout
+from deploy.story import NO_LEASE
 from deploy.trail import RUN, record_person, wake
 
 State = Rollout.State
+MOST_NAMED: Final = 100  # ports in one event
 
 
 def cancel(*, rollout: Rollout, actor: Actor, reason: str = "") -> Rollout:
@@ -27,10 +32,8 @@ def cancel(*, rollout: Rollout, actor: Actor, reason: str = "") -> Rollout:
             state=State.CANCELLED,
             finished_at=now,
             cause=f"Cancelled by {actor.name}. {reason}".strip(),
-            claimed_by="",
-            claimed_until=None,
-            claimed_until_up=None,
             next_try_at=None,
+            **NO_LEASE,
         )
         rollout.refresh_from_db()
         if moved != 1:
@@ -119,6 +122,60 @@ def confirm(*, rollout: Rollout, actor: Actor, reason: str = "") -> Rollout:
             now=now,
         )
     return rollout
+
+
+def accept(*, rollout: Rollout, actor: Actor, reason: str) -> Rollout:
+    """Let what moved beside an UNPROVEN rollout stand, so that it can be proven; `reason` says why that is right.
+
+    Accepted is what the last read-back found, and no more: unaffected ports with another LID or state than before,
+    and affected ports that are absent (they stay owed). Never a key, never a port that is there and cannot be read.
+    Raises ReasonNeeded, TooLate when nothing of that kind stands in the way.
+    """
+    if not reason.strip():
+        raise ReasonNeeded("Say why what moved may stand, so that the next person can read it in the trail.")
+    now = timezone.now()
+    with transaction.atomic():
+        rollout.refresh_from_db()
+        found = rollout.read_back or {}
+        moved, absent = found.get("moved", {}), found.get("absent", [])
+        if rollout.state != State.UNPROVEN:
+            raise TooLate(
+                f"The rollout of {rollout.revision} is {rollout.get_state_display()}: nothing waits for this."
+            )
+        if not moved and not absent:
+            raise TooLate(
+                f"What keeps the rollout of {rollout.revision} unproven is not yours to accept: {rollout.cause}"
+            )
+        before = rollout.accepted or {"moved": {}, "absent": []}  # what was accepted is not found again
+        accepted = {
+            "by": actor.name,
+            "reason": reason,
+            "at": now.isoformat(),
+            "moved": {**before["moved"], **moved},
+            "absent": sorted({*before["absent"], *absent}),
+        }
+        Rollout.objects.filter(pk=rollout.pk, state=State.UNPROVEN).update(accepted=accepted, next_try_at=now)
+        rollout.refresh_from_db()
+        record_person(
+            rollout,
+            action=Action.ROLLOUT_ACCEPT,
+            actor=actor,
+            text=f"{actor.name} lets {_counted(moved, absent)} stand.",
+            reason=reason,
+            now=now,
+            after={"moved": sorted(moved)[:MOST_NAMED], "absent": absent[:MOST_NAMED]},
+        )
+        wake(RUN, rollout_id=rollout.pk)
+    return rollout
+
+
+def _counted(moved: Collection[str], absent: Collection[str]) -> str:
+    what = [
+        f"{len(ports)} {'port' if len(ports) == 1 else 'ports'} {which}"
+        for ports, which in ((moved, "with another LID or state"), (absent, "that are not on the fabric"))
+        if ports
+    ]
+    return " and ".join(what)
 
 
 def release_stuck(*, rollout: Rollout, actor: Actor, reason: str) -> Rollout:

@@ -5,8 +5,9 @@ Shape of `Rollout.read_back`:
  "discrepancies": [sentence], "owed": [port GUID], "drifted": [port GUID], "not_checked": [sentence],
  "census": [{"guid", "lid", "state", "priority", "registered", "leaf", "leaf_port"}], "census_problems": [sentence],
  "log": [line], "hosts": [{"name", "role", "digest"}],
- "seconds": {"barrier", "tables"}, "ages": {"before_s"}, "smps", "affected"}
-Lists of ports and sentences are cut after 100; the counts are of all.
+ "seconds": {"barrier", "tables"}, "ages": {"before_s"}, "smps", "moved", "absent"}
+Lists of ports and sentences are cut after 100; the counts are of all. Whole are "moved" {port GUID: [LID, state]}, the
+unaffected ports with another LID or state than before, and "absent", the affected ports that are (`decisions.accept`).
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -32,6 +33,8 @@ def read_back(judgement: Judgement, *, registered: Collection[GUID], before_at: 
         "discrepancies": [discrepancy.sentence for discrepancy in compared.discrepancies][:MOST],
         "owed": list(compared.owed)[:MOST],
         "drifted": list(compared.drifted)[:MOST],
+        "moved": {guid: list(place) for guid, place in sorted(compared.moved.items())},
+        "absent": [guid for guid in compared.owed if guid not in reading.fabric.ports],
         "not_checked": not_checked,
         "census": census_rows(reading.fabric, registered=registered),
         "census_problems": [problem.sentence for problem in judgement.problems],

@@ -17,14 +17,16 @@ from audit.actions import Action
 from audit.record import record
 from audit.values import Actor, Subject
 from deploy import deadlines, files, queries, tables
-from deploy.decisions import cancel, check_again, confirm, release_stuck
+from deploy.decisions import accept, cancel, check_again, confirm, release_stuck
 from deploy.errors import (
     AdoptionUnfinished,
     NothingToDo,
     NotWritable,
     PolicyRefused,
+    ReasonNeeded,
     StaleObservation,
     StaleRevision,
+    StandbyNeeded,
     SubnetBusy,
 )
 from deploy.leave import require_leave
@@ -33,11 +35,13 @@ from deploy.trail import OBSERVE, RUN, subject_of, wake
 from inventory.models import ManagerHost, Subnet
 from subnet import policy_reading
 from subnet.guid import GUID
+from subnet.moves import needs_every_standby
 from subnet.partitions_conf import NEWEST, NO_PARENT, Header, Layout, digest, render, table_digest
 from subnet.policy import Limits, check
 from subnet.table import PartitionTable
 
 __all__ = [
+    "accept",
     "cancel",
     "check_again",
     "confirm",
@@ -170,16 +174,21 @@ def start(
     actor: Actor,
     reason: str = "",
     confirm_within: timedelta | None = None,
+    without: Collection[str] = (),
     undoes: Rollout | None = None,
 ) -> Rollout:
     """Queue the rollout of `revision`; the tables of `observation` are what the read-back compares with.
 
     Whoever holds the fence of the subnet runs, so there is one rollout at a time; starting the revision that already
     runs returns its rollout. With `confirm_within` the parent's table goes out again unless a person confirms within
-    that time after the proof (`deploy/confirmation.py`); `undoes` is the rollout that this one takes back so. Raises
-    NotWritable, SubnetFrozen, SubnetBusy, StaleRevision, StaleObservation, NotReversible, DeadlineOutOfRange.
+    that time after the proof (`deploy/confirmation.py`); `undoes` is the rollout that this one takes back so.
+    `without` names standbys that it may go without when they cannot be staged: `reason` says why, and it never takes
+    a key from a port that gains none of the same owner. Raises NotWritable, SubnetFrozen, SubnetBusy, StaleRevision,
+    StaleObservation, NotReversible, DeadlineOutOfRange, ReasonNeeded, StandbyNeeded.
     """
     now = timezone.now()
+    if without:
+        _refuse_without(revision, without, reason)
     if confirm_within is not None:
         deadlines.require_reversible(revision, confirm_within)
     with transaction.atomic():
@@ -201,6 +210,7 @@ def start(
             requested_at=now,
             confirm_within_s=None if confirm_within is None else int(confirm_within.total_seconds()),
             undoes=undoes,
+            without={"hosts": sorted(without), "by": actor.name, "reason": reason} if without else None,
         )
         held = Fence.objects.filter(
             pk=fence.pk, rollout=None, current_id=revision.parent_id, generation=fence.generation
@@ -220,6 +230,7 @@ def start(
                 "digest": revision.digest,
                 **({} if rollout.confirm_within_s is None else {"confirm_within_s": rollout.confirm_within_s}),
                 **({} if undoes is None else {"undoes": undoes.public_id}),
+                **({} if rollout.without is None else {"without": rollout.without["hosts"]}),
             },
             reason=reason,
         )
@@ -259,6 +270,23 @@ def _refuse_start(subnet: Subnet, fence: Fence, revision: Revision, *, undoes: R
         )
 
 
+def _refuse_without(revision: Revision, without: Collection[str], reason: str) -> None:
+    """A standby that keeps the old file gives back at a takeover whatever this revision takes away."""
+    names = ", ".join(sorted(without))
+    if not reason.strip():
+        raise ReasonNeeded(f"Say why the rollout should go without {names}, so that the next person can read it.")
+    known = set(ManagerHost.objects.filter(subnet=revision.subnet_id).values_list("name", flat=True))
+    if unknown := sorted(set(without) - known):
+        raise NotWritable(f"Subnet {revision.subnet} has no manager host {unknown[0]}.")
+    parent = revision.parent
+    why = "" if parent is None else needs_every_standby(parent.partition_table(), revision.partition_table())
+    if why:
+        raise StandbyNeeded(
+            f"{str(revision).capitalize()} cannot go out without {names}, because {why}: a takeover by a host with the "
+            "old file would undo that. Bring the host back, or take it out of service and retire it."
+        )
+
+
 def _who_holds(subnet: Subnet, rollout: Rollout) -> str:
     stuck = rollout.state == Rollout.State.STUCK
     then = "It needs a person: open its page and do what it says." if stuck else "Wait until it has ended."
@@ -276,6 +304,11 @@ def _refuse_observation(subnet: Subnet, observation: Observation, *, now: dateti
             "The tables behind this plan were read before the last rollout ended. Open the plan again."
         )
     age_s = (now - observation.read_at).total_seconds()
+    if age_s < -queries.CLOCKS_DIFFER_BY.total_seconds():
+        raise StaleObservation(
+            f"The tables behind this plan were read {-age_s:.0f} s in the future: a clock was set back. Open the plan "
+            "again; it takes a new look."
+        )
     if age_s > settings.OBSERVATION_FRESH_S:
         raise StaleObservation(
             f"The tables behind this plan are {age_s:.0f} s old; at most {settings.OBSERVATION_FRESH_S} s are allowed, "

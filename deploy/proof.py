@@ -3,7 +3,7 @@
 `read_behind_barrier` reaches the hosts; everything else here is pure (ground truth: read-back, 1).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -24,6 +24,7 @@ from subnet.table import PartitionTable
 
 MOST_READINGS: Final = 5  # a fabric that is swept during each of them cannot be proven now
 MOST_SENTENCES: Final = 3
+LOG_GONE: Final = b"fabricui-host: the log before the rotation"  # the wrapper's own first line, log_since
 TABLES, LOG = "the tables", "the log"  # stand among the hosts' names, which hold no blanks
 
 
@@ -174,6 +175,8 @@ def _reading(
     log = answers[LOG]
     # The tables are the proof: a log that cannot be read is said, and blocks nothing.
     failure = "" if isinstance(log, bytes) else f"The log of manager host {master} was not read: {log}"
+    if isinstance(log, bytes) and log.startswith(LOG_GONE):
+        failure = f"Of the log of manager host {master} only what came after its rotation was read."
     return Reading(
         settled, data, fabric, now, Look(tuple(views)), log=log if isinstance(log, bytes) else None, log_failure=failure
     )
@@ -205,11 +208,19 @@ class Judgement:
 
 
 def judge(
-    reading: Reading, expectation: Expectation, *, digest: str, number: int, master: str, registered: Mapping[str, GUID]
+    reading: Reading,
+    expectation: Expectation,
+    *,
+    digest: str,
+    number: int,
+    master: str,
+    registered: Mapping[str, GUID],
+    excused: Collection[str] = (),
 ) -> Judgement:
     """Draw the verdict on revision `number`, whose bytes have `digest` and were reloaded on host `master`.
 
-    The bytes behind `digest` were parsed strictly by the caller, so a file with that digest is one that parses.
+    `excused` are affected ports that a person lets be absent. The bytes behind `digest` were parsed strictly by the
+    caller, so a file with that digest is one that parses.
     """
     compared = compare(
         wanted=expectation.wanted,
@@ -221,7 +232,15 @@ def judge(
     problems = census(reading.fabric, registered.values())
     lines = counted(reading.log or b"", expectation.named_in_log)
     verdict, cause = _verdict(
-        reading, compared, problems, lines, digest=digest, number=number, master=master, registered=registered
+        reading,
+        compared,
+        problems,
+        lines,
+        digest=digest,
+        number=number,
+        master=master,
+        registered=registered,
+        excused=excused,
     )
     return Judgement(
         verdict=verdict,
@@ -244,6 +263,7 @@ def _verdict(
     number: int,
     master: str,
     registered: Mapping[str, GUID],
+    excused: Collection[str],
 ) -> tuple[Verdict, str]:
     """The first thing that stands against PROVEN, the gravest first."""
     views = {view.name: view for view in reading.hosts.views}
@@ -274,7 +294,11 @@ def _verdict(
         return Verdict.MISLED, _some(misled)
     open_points = [
         *(discrepancy.sentence for discrepancy in compared.discrepancies),
-        *(f"Port {guid} is {_state(compared, guid)}, so what it holds is not proven." for guid in compared.owed),
+        *(
+            f"Port {guid} is {_state(compared, guid)}, so what it holds is not proven."
+            for guid in compared.owed
+            if guid not in excused or guid in reading.fabric.ports
+        ),
         *(f"OpenSM on {master} reports an error about an affected port: {line}" for line in lines.ports),
     ]
     if open_points:

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from django.db.models import Q, QuerySet
+from django.db.models import Case, Q, QuerySet, When
+from django.utils import timezone
 
-from deploy import table_history, tables
-from deploy.lease import is_gone
+from deploy import lease, table_history, tables
+from deploy.lease import LOST_IN_THE_QUEUE as LOST_IN_THE_QUEUE
 from deploy.models import PENDING, RUNNING, WAITING, Fence, Observation, Revision, Rollout
 from deploy.qualification_models import RequestState, WorkerRequest
 from inventory.models import Subnet
@@ -14,8 +15,8 @@ from subnet.guid import GUID
 from subnet.index import PortHistory
 from subnet.observed import ObservedFabric
 
-LOST_IN_THE_QUEUE = timedelta(seconds=10)  # after this long, an unclaimed row is handed to the queue again
 QUALIFYING_TAKES_AT_MOST = timedelta(seconds=1800)  # dozens of sweeps on a large fabric
+CLOCKS_DIFFER_BY = timedelta(seconds=60)  # what is further in the future than this was told by a clock that ran ahead
 READING_TAKES_AT_MOST = timedelta(seconds=300)  # after this long, the worker that was reading is gone
 
 
@@ -36,13 +37,13 @@ def running_rollout(subnet: Subnet) -> Rollout | None:
 
 
 def latest_observation(subnet: Subnet) -> Observation | None:
-    """The newest look that read the tables to the end. One query."""
-    return (
-        Observation.objects.filter(subnet=subnet, state=Observation.State.DONE, tables__isnull=False)
-        .select_related("tables")
-        .order_by("-read_at", "-id")
-        .first()
-    )
+    """The newest look that read the tables to the end. One query.
+
+    One that says it was read in the future was made while the clock ran ahead; it is not the newest for ever.
+    """
+    done = Observation.objects.filter(subnet=subnet, state=Observation.State.DONE, tables__isnull=False)
+    from_the_future = Case(When(read_at__gt=timezone.now() + CLOCKS_DIFFER_BY, then=1), default=0)
+    return done.select_related("tables").order_by(from_the_future, "-read_at", "-id").first()
 
 
 def newest_request(subnet: Subnet) -> Observation | None:
@@ -81,31 +82,39 @@ def history(subnet: Subnet) -> QuerySet[Rollout]:
 def tables_were_true_since(subnet: Subnet) -> datetime | None:
     """From when on a reading shows what the last rollout left behind; None while nothing was ever placed.
 
-    A proof's own reading counts although it began before the rollout ended. One query.
+    A proof's own reading counts although it began before the rollout ended. When that moment lies in the future the
+    clock ran ahead then: the first reading made since counts, by the order of the rows. One query, two then.
     """
     placed = (
         Rollout.objects.filter(subnet=subnet, finished_at__isnull=False)
         .exclude(state__in=(Rollout.State.REFUSED, Rollout.State.CANCELLED))
         .select_related("after")
-        .order_by("-finished_at")
+        .order_by("-pk")  # one at a time: the order of the rows is the order in which they ended
         .first()
     )
     if placed is None:
         return None
-    if placed.state in PROVING and placed.after is not None:
-        return placed.after.read_at
-    return placed.released_at or placed.finished_at
+    is_proof = placed.state in PROVING and placed.after is not None
+    since = placed.after.read_at if is_proof and placed.after is not None else placed.released_at or placed.finished_at
+    now = timezone.now()
+    if since is None or since <= now + CLOCKS_DIFFER_BY:
+        return since
+    later = Observation.objects.filter(
+        subnet=subnet, pk__gt=placed.after_id or placed.before_id, tables__isnull=False, read_at__lte=now
+    )
+    return later.order_by("pk").values_list("read_at", flat=True).first() or now
 
 
 def rollouts_to_resume(*, now: datetime) -> list[int]:
     """Ids of rollouts that a worker should take up: lost in the queue, their worker gone, or due to be looked at."""
     unfinished = Rollout.objects.filter(state__in=RUNNING | WAITING, subnet__fence__rollout_id__isnull=False)
-    free = Q(claimed_until__isnull=True) & (
-        Q(next_try_at__lte=now) | Q(next_try_at__isnull=True, requested_at__lte=now - LOST_IN_THE_QUEUE)
-    )
-    ids = list(unfinished.filter(free | Q(claimed_until__lte=now)).values_list("pk", flat=True))
-    held = unfinished.filter(claimed_until__gt=now).values_list("pk", "claimed_by")
-    return sorted({*ids, *(pk for pk, holder in held if is_gone(holder))})
+    # A message is on its way for a while; a request from the future was made before the clock was set back.
+    lost = Q(requested_at__lte=now - LOST_IN_THE_QUEUE) | Q(requested_at__gt=now)
+    idle = Q(claimed_until__isnull=True) & lease.due(now) & (Q(next_try_at__isnull=False) | lost)
+    left = Q(claimed_until__isnull=False) & lease.ended(now)
+    ids = set(unfinished.filter(idle | left).values_list("pk", flat=True))
+    held = unfinished.filter(claimed_until__isnull=False).exclude(pk__in=ids).values_list("pk", "claimed_by")
+    return sorted({*ids, *(pk for pk, holder in held if lease.is_gone(holder))})
 
 
 def observations_to_resume(*, now: datetime) -> list[int]:

@@ -25,13 +25,28 @@ def unready(
     parent: Standing,
     sm_ports: Collection[GUID],
     place: Place,
+    generation: int,
+    without: Collection[str] = (),
 ) -> str:
     """Why nothing may be placed, in sentences; "" when every manager host is as it must be.
 
     `accepted` are the digests a file may have now, `known` those of all revisions (digest → number); `parent` is what
-    should lie on every host now; `sm_ports` are the ports that the new table makes full members of Default.
+    should lie on every host now; `sm_ports` are the ports that the new table makes full members of Default;
+    `generation` is what the files would be placed under. Whatever keeps the standbys `without` from being staged is
+    no reason: a person lets the rollout go without them.
     """
-    found = list(_troubles(look, accepted=accepted, known=known, parent=parent, sm_ports=sm_ports, place=place))
+    found = list(
+        _troubles(
+            look,
+            accepted=accepted,
+            known=known,
+            parent=parent,
+            sm_ports=sm_ports,
+            place=place,
+            generation=generation,
+            without=without,
+        )
+    )
     more = len(found) - MOST_SENTENCES
     return " ".join(found[:MOST_SENTENCES]) + (f" (and {more} more)" if more > 0 else "")
 
@@ -44,17 +59,38 @@ def _troubles(
     parent: Standing,
     sm_ports: Collection[GUID],
     place: Place,
+    generation: int,
+    without: Collection[str],
 ) -> Iterator[str]:
     for view in look.views:
+        if view.identity is not None and view.identity.generation >= generation:
+            yield overtaken(view.name, f"has seen fencing generation {view.identity.generation}, and this rollout is "
+                            f"{generation}")  # fmt: skip
+            continue  # its file follows from that
         if view.registered not in sm_ports:
             yield (
                 f"Manager host {view.name}: its SM port {view.registered} is no full member of Default in this "
                 "revision; the host was enrolled later. Draw up the plan again."
             )
-        yield from binding(view)
+        if not may_lack(view, without):
+            yield from binding(view)
         yield from _file(view, accepted=accepted, known=known, parent=parent)
-    if not look.failures:
-        yield from _census(look, place=place)
+    if not [view for view in look.views if view.failures and not may_lack(view, without)]:
+        yield from _census(look, place=place, without=without)
+
+
+def may_lack(view: HostView, without: Collection[str]) -> bool:
+    """Whether a person lets the rollout go without this host: one of the standbys named, and not master now."""
+    return view.name in without and view.role != "MASTER"
+
+
+def overtaken(name: str, what: str) -> str:
+    """The sentence for a host on which a newer generation than ours has placed a file; `what` it has seen."""
+    return (
+        f"Manager host {name}: it {what}. This database was restored from an older copy, or another FabricUI places "
+        "files there. Restore the newest copy of the database; if there is none, do what docs/operating.md says under "
+        "“The database is older than the manager hosts”."
+    )
 
 
 def binding(view: HostView) -> Iterator[str]:
@@ -139,10 +175,10 @@ def foreign_master(look: Look, *, place: Place) -> str:
     return ""
 
 
-def no_master(look: Look) -> str:
+def no_master(look: Look, *, place: Place = lambda guid: "") -> str:
     """The sentence for a look in which no registered SM, or more than one, is master."""
     if len(look.masters) > 1:
-        names = " and ".join(view.name for view in look.masters)
+        names = " and ".join(f"{view.name} (port {view.registered}{place(view.registered)})" for view in look.masters)
         return (
             f"The SMs of {names} both say they are master. Check the links between them and that both use the same "
             "sm_key; go on once one of them is standby."
@@ -155,19 +191,20 @@ def no_master(look: Look) -> str:
     )
 
 
-def _census(look: Look, *, place: Place) -> Iterator[str]:
+def _census(look: Look, *, place: Place, without: Collection[str]) -> Iterator[str]:
     foreign = foreign_master(look, place=place)
     if foreign:
         yield foreign  # everything else follows from it
     elif look.master is None:
-        yield no_master(look)
+        yield no_master(look, place=place)
     else:
+        others = [view for view in look.others if not may_lack(view, without)]
         standbys = [view for view in look.others if view.role == "STANDBY"]
-        if not standbys:
+        if not standbys and (others or not look.others):
             yield (
                 "No registered SM is standby, so a takeover could bring nothing proven. Enrol a second manager host, "
                 "or start OpenSM on it and wait until it is standby."
             )
-        for view in look.others:
+        for view in others:
             if view.role not in ("", "STANDBY"):
                 yield f"Manager host {view.name}: its SM is {view.role}. Wait until it is standby, then try again."

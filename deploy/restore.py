@@ -10,10 +10,10 @@ from deploy import evidence
 from deploy.look import Look, ManagerHosts, told
 from deploy.models import Rollout
 from deploy.proof import Judgement, Unseen, Verdict
-from deploy.readiness import foreign_master, no_master
+from deploy.readiness import foreign_master, no_master, overtaken
 from deploy.story import Story
 from deploy.terms import Terms
-from remote.errors import RemoteError
+from remote.errors import RemoteError, StaleGeneration
 
 State = Rollout.State
 TRIES: Final = 6  # with the pauses between them about four minutes: longer than a takeover with OpenSM's defaults
@@ -23,10 +23,17 @@ def put_parent_back(story: Story, managers: ManagerHosts, terms: Terms) -> None:
     """Restore the parent, or be put off, or say what a person must do."""
     parent = story.rollout.parent
     look = managers.look()
-    trouble = _place_everywhere(story, managers, look, terms)
+    failures = _place_everywhere(story, managers, look, terms)
+    for name, error in failures.items():
+        if isinstance(error, StaleGeneration):  # no later try can do better
+            _need_person(story, f"{story.rollout.contrary} {overtaken(name, f'says “{error}”')} {_RELEASE}")
+            return
+    spared = terms.never_placed
+    silent = [view.failure for view in look.views if view.identity is None and view.name not in spared]
+    trouble = " ".join([*silent, *(told(name, error) for name, error in failures.items() if name not in spared)])
     try:
         if look.master is None:
-            raise Unseen(foreign_master(look, place=terms.place) or no_master(look))
+            raise Unseen(foreign_master(look, place=terms.place) or no_master(look, place=terms.place))
         mark = look.master.host.reload()
         story.keep(mark={"host": look.master.name, **mark.to_json()})
         if trouble:
@@ -38,11 +45,10 @@ def put_parent_back(story: Story, managers: ManagerHosts, terms: Terms) -> None:
     _conclude(story, judgement, terms)
 
 
-def _place_everywhere(story: Story, managers: ManagerHosts, look: Look, terms: Terms) -> str:
-    """Place the parent's bytes on whichever host can be reached; return what went wrong, or ""."""
+def _place_everywhere(story: Story, managers: ManagerHosts, look: Look, terms: Terms) -> dict[str, RemoteError]:
+    """Place the parent's bytes on whichever host can be reached; return who failed and how."""
     parent, generation = terms.parent, story.rollout.generation or 0
     order = [view.name for view in (*look.masters, *look.others) if view.identity is not None]
-    silent = [view.failure for view in look.views if view.identity is None]
     failures = managers.each(order, lambda host: host.stage(parent.data, digest=parent.digest))
     for name in order:
         if name not in failures:
@@ -50,13 +56,18 @@ def _place_everywhere(story: Story, managers: ManagerHosts, look: Look, terms: T
                 managers.hosts[name].place(digest=parent.digest, generation=generation)
             except RemoteError as error:
                 failures[name] = error
-    return " ".join([*silent, *(told(name, error) for name, error in failures.items())])
+    return failures
 
 
 def _conclude(story: Story, judgement: Judgement, terms: Terms) -> None:
     """Write down whether the fabric is back where it was."""
     rollout, parent = story.rollout, terms.parent
-    unlike = [view.name for view in judgement.reading.hosts.views if view.digest != parent.digest]
+    spared = terms.never_placed
+    unlike = [
+        view.name
+        for view in judgement.reading.hosts.views
+        if view.digest != parent.digest and not (view.name in spared and view.file is None)
+    ]
     kept = evidence.kept(judgement, known=terms.accepted, registered=terms.registered.values())
     found: dict[str, Any] = {**terms.found(judgement), "evidence": kept}
     match judgement.verdict:
@@ -65,7 +76,8 @@ def _conclude(story: Story, judgement: Judgement, terms: Terms) -> None:
             text = f"{_are_back(terms)}, and the fabric holds them again.{note}"
             story.advance(State.RESTORED, text, cause=f"{rollout.contrary} {text}", **found)
         case Verdict.CONTRARY:
-            _need_person(story, f"{_back(story, terms)} Still: {judgement.cause} {_BY_HAND}", **found)
+            still = "That is still so." if judgement.cause in rollout.contrary else f"Still: {judgement.cause}"
+            _need_person(story, f"{_back(story, terms)} {still} {_BY_HAND}", **found)
         case Verdict.FOREIGN_SM:
             _need_person(story, f"{_back(story, terms)} {judgement.cause} {_RELEASE}", **found)
         case _:

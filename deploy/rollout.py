@@ -16,14 +16,14 @@ from django.utils import timezone
 from deploy import evidence, restore
 from deploy.errors import ClaimLost
 from deploy.leave import withdrawn
-from deploy.look import HostView, ManagerHosts, told
+from deploy.look import HostView, Look, ManagerHosts, told
 from deploy.models import Rollout
 from deploy.proof import Judgement, Unseen, Verdict
 from deploy.qualification import changed_since
-from deploy.readiness import binding, foreign_master, no_master, unready
+from deploy.readiness import binding, foreign_master, may_lack, no_master, overtaken, unready
 from deploy.story import Story
 from deploy.terms import Terms
-from remote.errors import RemoteError
+from remote.errors import RemoteError, StaleGeneration
 from remote.manager_host import HostVerbs
 
 log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ def run(*, rollout: Rollout, hosts: Sequence[HostVerbs], clock: Callable[[], dat
     """Bring `rollout` as far as it can go now: to its end, or to a state that is looked at again later.
 
     `hosts` are all manager hosts of the subnet. Does nothing when another worker runs it, or it has ended. Whatever
-    it raises is a bug; the row stays as it is, and a later call goes on from there.
+    it raises is a bug or the database's trouble; the state stays as it is, and a later call goes on from there.
     """
     story = Story.take_up(rollout, clock=clock)
     if story is None:
@@ -54,13 +54,16 @@ def run(*, rollout: Rollout, hosts: Sequence[HostVerbs], clock: Callable[[], dat
             if story.state == State.PLACING:
                 _place(story, managers, terms)
             if story.state == State.RELOADING:
-                _reload(story, managers)
+                _reload(story, managers, terms)
             if story.state == State.READING_BACK:
                 _read_back(story, managers, terms)
             if story.state == State.RESTORING:
                 restore.put_parent_back(story, managers, terms)
         except ClaimLost as lost:
             log.info("rollout %s: %s This worker stops.", rollout.public_id, lost)
+        except Exception:
+            story.give_back()
+            raise
         finally:
             rollout.refresh_from_db()
 
@@ -81,6 +84,8 @@ def _stage(story: Story, managers: ManagerHosts, terms: Terms) -> None:
             parent=terms.parent,
             sm_ports=terms.sm_ports,
             place=terms.place,
+            generation=story.rollout.generation or 0,
+            without=terms.without,
         )
         or terms.foreign_in_before()
         or changed_since(story.rollout.subnet_id, look)
@@ -92,43 +97,74 @@ def _stage(story: Story, managers: ManagerHosts, terms: Terms) -> None:
         story.advance(State.REFUSED, f"Refused; nothing was placed. {cause}", cause=cause, outcomes=at_start)
         return
     now = story.clock()
-    staged = {name: {**columns, "staged_at": now} for name, columns in at_start.items()}
-    story.advance(State.PLACING, f"Staged {revision} on {_names(look.views)}.", outcomes=staged)
+    ready = [view for view in look.views if not view.failures]
+    staged = at_start | {view.name: {**at_start[view.name], "staged_at": now} for view in ready}
+    for view in look.views:
+        if view.failures:  # only a standby that a person named may fail here
+            word = story.rollout.without or {}
+            text = f"Goes on without it, as {word.get('by')} said ({word.get('reason')}): {view.failure}"
+            story.tell(text, host=view.name)
+    story.advance(State.PLACING, f"Staged {revision} on {_names(ready)}.", outcomes=staged)
 
 
 def _place(story: Story, managers: ManagerHosts, terms: Terms) -> None:
     """Make the staged file the partition file: on every standby, then on the master. Whatever fails, go back."""
-    rollout, revision = story.rollout, story.rollout.revision
-    look = managers.seen
+    revision = story.rollout.revision
+    look, is_fresh = managers.seen, True
     if look is None:  # taken up after a crash: see how far it came
-        look = managers.look()
+        look, is_fresh = managers.look(), False
         if look.master is not None and look.master.digest == revision.digest:
             story.advance(State.RELOADING, f"{look.master.name} holds {revision} already; the standbys came before.")
             return
         failures = managers.each(managers.hosts, lambda host: host.stage(terms.data, digest=revision.digest))
-        cause = _sentences(failures) or (no_master(look) if look.master is None else "")
+        grave = {name: error for name, error in failures.items() if name not in terms.without}
+        cause = _sentences(grave) or (no_master(look, place=terms.place) if look.master is None else "")
         if cause:
             _go_back(story, cause)
             return
+    elif cause := withdrawn(story.rollout.subnet_id):  # staging took a while; nothing is placed yet
+        story.advance(State.REFUSED, f"Refused; nothing was placed. {cause}", cause=cause)
+        return
     placed: dict[str, dict[str, Any]] = {}
     for view in (*look.others, *look.masters):
-        try:
-            view.host.place(digest=revision.digest, generation=rollout.generation or 0)
-        except RemoteError as error:
-            failure = told(view.name, error)
-            _go_back(story, failure, outcomes={**placed, view.name: {"failure": failure}})
+        if view.failures and may_lack(view, terms.without):
+            continue
+        error = _place_one(story, view)
+        if error is None:
+            placed[view.name] = {"placed_at": story.clock(), "digest": revision.digest}
+            continue
+        failure = told(view.name, error)
+        if is_fresh and not placed and isinstance(error, StaleGeneration):
+            cause = overtaken(view.name, f"says “{error}”")
+            story.advance(State.REFUSED, f"Refused; nothing was placed. {cause}", cause=cause)
             return
-        placed[view.name] = {"placed_at": story.clock(), "digest": revision.digest}
-        story.tell(f"Placed {revision} on {view.name}.", host=view.name)
-    story.advance(State.RELOADING, "Every manager host holds the revision.", outcomes=placed)
+        if not may_lack(view, terms.without):
+            already = f" It had been placed on {' and '.join(placed)} already." if placed else ""
+            _go_back(story, f"{failure}{already}", outcomes={**placed, view.name: {"failure": failure}})
+            return
+        story.tell(f"Not placed; the rollout goes on without it. {failure}", host=view.name)
+    left_out = [view.name for view in look.views if view.name not in placed]
+    whom = f"Every manager host but {' and '.join(left_out)}" if left_out else "Every manager host"
+    story.advance(State.RELOADING, f"{whom} holds the revision.", outcomes=placed)
 
 
-def _reload(story: Story, managers: ManagerHosts) -> None:
+def _place_one(story: Story, view: HostView) -> RemoteError | None:
+    """Place the revision on one host; return what went wrong."""
+    revision = story.rollout.revision
+    try:
+        view.host.place(digest=revision.digest, generation=story.rollout.generation or 0)
+    except RemoteError as error:
+        return error
+    story.tell(f"Placed {revision} on {view.name}.", host=view.name)
+    return None
+
+
+def _reload(story: Story, managers: ManagerHosts, terms: Terms) -> None:
     """Make the master's OpenSM read the file now. If that cannot be done, nothing is known of the fabric."""
     look = managers.seen or managers.look()
     try:
         if look.master is None:
-            raise Unseen(no_master(look))
+            raise Unseen(no_master(look, place=terms.place))
         mark = _reload_master(look.master)
     except Unseen as unseen:
         _wait(story, State.UNPROVEN, str(unseen))
@@ -141,26 +177,46 @@ def _reload(story: Story, managers: ManagerHosts) -> None:
     )
 
 
-def _read_back(story: Story, managers: ManagerHosts, terms: Terms) -> None:
-    """Read every table behind the barrier, and end as what they say."""
+def _read_back(story: Story, managers: ManagerHosts, terms: Terms, *, held: str = "") -> None:
+    """Read every table behind the barrier, and end as what they say. With `held` nothing may be placed, and why."""
     rollout = story.rollout
-    try:
-        judgement = terms.read_and_judge(
-            managers, mark=rollout.mark or {}, now=story.clock(), revision=rollout.revision
-        )
-    except Unseen as unseen:
-        foreign = foreign_master(managers.look(), place=terms.place)
-        if foreign:
-            story.advance(State.STUCK, f"A person is needed. {foreign}", cause=f"{foreign} {_AFTERWARDS}")
-        else:
+    for followed in (False, True):
+        try:
+            judgement = terms.read_and_judge(
+                managers, mark=rollout.mark or {}, now=story.clock(), revision=rollout.revision
+            )
+        except Unseen as unseen:
+            look = managers.look()
+            foreign = foreign_master(look, place=terms.place)
+            if foreign:
+                story.advance(State.STUCK, f"A person is needed. {foreign}", cause=f"{foreign} {_AFTERWARDS}")
+                return
+            if not followed and not held and _follow_master(story, look, terms):
+                continue
             _wait(story, State.UNPROVEN, str(unseen), mark=rollout.mark)
+            return
+        _conclude(story, judgement, terms, held=held)
         return
-    _conclude(story, judgement, terms)
 
 
-def _conclude(story: Story, judgement: Judgement, terms: Terms) -> None:
+def _follow_master(story: Story, look: Look, terms: Terms) -> bool:
+    """Whether another registered SM has become master meanwhile, holds the revision, and was reloaded."""
+    master = look.master
+    if master is None or terms.is_marked(story.rollout.mark, master) or list(binding(master)):
+        return False
+    if master.digest != story.rollout.revision.digest:
+        return False
+    try:
+        story.keep(mark=_reload_master(master))
+    except Unseen:
+        return False
+    story.tell(f"{master.name} has become master; its OpenSM was told to read the file too.", host=master.name)
+    return True
+
+
+def _conclude(story: Story, judgement: Judgement, terms: Terms, *, held: str = "") -> None:
     """Write down what the tables say of the revision."""
-    cause = judgement.cause
+    rollout, cause = story.rollout, judgement.cause
     found = terms.found(judgement)
     kept = evidence.kept(judgement, known=terms.accepted, registered=terms.registered.values())
     match judgement.verdict:
@@ -171,6 +227,8 @@ def _conclude(story: Story, judgement: Judgement, terms: Terms) -> None:
                 f"{counts['absent']} absent, {counts['unreadable']} unreadable."
             )
             story.advance(State.PROVEN, text, cause="", evidence=kept, **found)
+        case Verdict.CONTRARY if held:
+            _wait(story, State.UNPROVEN, f"{cause} {rollout.parent} is put back once that is allowed: {held}", **found)
         case Verdict.CONTRARY:
             _go_back(story, cause, evidence=kept, **found)
         case Verdict.FOREIGN_SM:
@@ -189,7 +247,8 @@ def _conclude(story: Story, judgement: Judgement, terms: Terms) -> None:
 def _look_again(story: Story, managers: ManagerHosts, terms: Terms) -> None:
     """Take up an UNPROVEN or DEGRADED rollout: heal what is owed on the hosts, then read and judge once more.
 
-    A DEGRADED one whose lost host is still lost is left in peace: no reload, no reading.
+    A DEGRADED one whose lost host is still lost is left in peace: no reload, no reading. While the subnet is frozen,
+    or out of write mode, nothing is placed and nothing reloaded; reading goes on.
     """
     rollout, revision = story.rollout, story.rollout.revision
     look = managers.look()
@@ -199,13 +258,19 @@ def _look_again(story: Story, managers: ManagerHosts, terms: Terms) -> None:
         return
     master = look.master
     if master is None:
-        story.put_off(no_master(look))
+        story.put_off(no_master(look, place=terms.place))
         return
     troubles = [sentence for view in look.views for sentence in binding(view)]
     owed = [view for view in (*look.others, master) if view.identity is not None and view.digest != revision.digest]
     is_same_master = terms.is_marked(rollout.mark, master)
     if story.state == State.DEGRADED and troubles and not owed and is_same_master:
         story.put_off(troubles[0])
+        return
+    held = withdrawn(rollout.subnet_id)
+    if held and (owed or not is_same_master):
+        names = _names(owed)
+        what = f"{names} does not hold {revision}" if owed else f"{master.name} was not reloaded as master yet"
+        story.put_off(f"{what}, and nothing is placed or reloaded now. {held}")
         return
     if master in owed and master.digest not in terms.accepted:
         _go_back(story, f"Manager host {master.name}: its partition file was changed by hand during the rollout.")
@@ -219,7 +284,7 @@ def _look_again(story: Story, managers: ManagerHosts, terms: Terms) -> None:
     except Unseen as unseen:
         story.put_off(str(unseen))
         return
-    _read_back(story, managers, terms)
+    _read_back(story, managers, terms, held=held)
 
 
 def _place_owed(story: Story, managers: ManagerHosts, terms: Terms, owed: Sequence[HostView]) -> None:

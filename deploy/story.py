@@ -8,25 +8,22 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final, Self
 
-from django.conf import settings
-from django.db import transaction
+from django.db import DatabaseError, transaction
 from django.db.models import F, Q
 
 from audit.actions import Action
 from audit.record import record
 from audit.values import SYSTEM, Subject
-from deploy import table_history, tables
+from deploy import lease, table_history, tables
 from deploy.errors import ClaimLost
-from deploy.lease import is_gone, new_holder
+from deploy.lease import READ_TIMEOUT_S as READ_TIMEOUT_S
 from deploy.models import OVER, RUNNING, WAITING, Fence, HostOutcome, Observation, Rollout, RolloutStep
 from subnet.observed import ObservedFabric
 
 log = logging.getLogger(__name__)
 
 State = Rollout.State
-READ_TIMEOUT_S: Final = 120  # one full reading of the largest fabric
-SOONEST_RETRY_S: Final = 5
-LATEST_RETRY_S: Final = 60
+GIVE_BACK_TRIES: Final = 3  # SQLite waits its busy timeout each time
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +50,14 @@ class Story:
     def take_up(cls, rollout: Rollout, *, clock: Callable[[], datetime]) -> Self | None:
         """Take the lease of `rollout`; None when another worker has it, it is not due, or nothing is left to do."""
         now = clock()
-        free = Q(claimed_until__isnull=True) | Q(claimed_until__lte=now)
+        free = lease.ended(now)
         held = Rollout.objects.filter(pk=rollout.pk).values_list("claimed_by", flat=True).first()
-        if held and is_gone(held):
+        if held and lease.is_gone(held):
             free |= Q(claimed_by=held)
-        due = Q(next_try_at__isnull=True) | Q(next_try_at__lte=now)
-        holder = new_holder()
+        holder = lease.new_holder()
         taken = Rollout.objects.filter(
-            free, due, pk=rollout.pk, state__in=RUNNING | WAITING, subnet__fence__rollout_id=rollout.pk
-        ).update(claimed_by=holder, claimed_until=now + _lease())
+            free, lease.due(now), pk=rollout.pk, state__in=RUNNING | WAITING, subnet__fence__rollout_id=rollout.pk
+        ).update(claimed_by=holder, **_until(now))
         if taken != 1:
             return None
         fresh = Rollout.objects.select_related("revision", "parent", "subnet", "before", "before__tables").get(
@@ -105,7 +101,7 @@ class Story:
                 **fields,
             }
             if to in WAITING:
-                changes["next_try_at"] = now + _pause(0)
+                changes["next_try_at"] = now + lease.pause(0)
             if to in OVER or to == State.STUCK:
                 changes["finished_at"] = now
             if to == State.PROVEN and self.rollout.confirm_within_s is not None:
@@ -130,7 +126,7 @@ class Story:
         """
         now = self.clock()
         tries = self.rollout.tries + 1
-        changes = {"cause": cause, "tries": tries, "next_try_at": now + _pause(tries), **NO_LEASE, **fields}
+        changes = {"cause": cause, "tries": tries, "next_try_at": now + lease.pause(tries), **NO_LEASE, **fields}
         with transaction.atomic():
             self._change(changes)
             if cause != self.rollout.cause or self._steps:
@@ -143,6 +139,22 @@ class Story:
         changes = {**self._lease_for(self.state, self.clock(), keep=True), **fields}
         self._change(changes)
         self._become(changes)
+
+    def give_back(self) -> None:
+        """Let the next worker go on soon: this one fails, and its lease would hold the rollout for minutes.
+
+        The database may be what fails; then the lease ends by itself. Raises nothing.
+        """
+        tries = self.rollout.tries + 1
+        for _ in range(GIVE_BACK_TRIES):
+            try:
+                with transaction.atomic():
+                    now = self.clock()
+                    mine = Rollout.objects.filter(pk=self.rollout.pk, claimed_by=self.holder)
+                    mine.update(tries=tries, next_try_at=now + lease.pause(tries), **NO_LEASE)
+                return
+            except DatabaseError as error:
+                log.warning("rollout %s: the lease could not be given back: %s", self.rollout.public_id, error)
 
     def new_generation(self) -> int:
         """Take a new fencing generation, so that nothing older can be placed any more."""
@@ -164,7 +176,7 @@ class Story:
         self._steps = []
 
     def _lease_for(self, state: State, now: datetime, *, keep: bool = False) -> dict[str, Any]:
-        return {"claimed_until": now + _lease()} if keep or state in RUNNING else dict(NO_LEASE)
+        return _until(now) if keep or state in RUNNING else dict(NO_LEASE)
 
     def _next_generation(self) -> int:
         fence = Fence.objects.filter(rollout_id=self.rollout.pk)
@@ -228,13 +240,10 @@ class Story:
         )
 
 
-NO_LEASE: Final[Mapping[str, Any]] = {"claimed_by": "", "claimed_until": None}
+NO_LEASE: Final[Mapping[str, Any]] = {"claimed_by": "", "claimed_until": None, "claimed_until_up": None}
 
 
-def _lease() -> timedelta:
-    """How long a worker is believed to live without a word: longer than the longest stretch between two of them."""
-    return timedelta(seconds=settings.PROOF_DEADLINE_S + READ_TIMEOUT_S + 60)
-
-
-def _pause(tries: int) -> timedelta:
-    return timedelta(seconds=min(SOONEST_RETRY_S * 2 ** min(tries, 10), LATEST_RETRY_S))
+def _until(now: datetime) -> dict[str, Any]:
+    """A lease from now on, by both clocks."""
+    length = lease.length()
+    return {"claimed_until": now + length, "claimed_until_up": lease.uptime_s() + length.total_seconds()}

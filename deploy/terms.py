@@ -5,7 +5,7 @@ Read once when a worker takes a rollout up; the expensive part is worked out in 
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any, Self
@@ -15,7 +15,7 @@ from django.conf import settings
 from deploy import evidence, files, table_history, tables
 from deploy.files import Standing
 from deploy.look import HostView, ManagerHosts
-from deploy.models import Revision, Rollout
+from deploy.models import HostOutcome, Revision, Rollout
 from deploy.proof import Expectation, Judgement, Unseen, expect, expect_back, judge, read_behind_barrier
 from deploy.story import READ_TIMEOUT_S
 from inventory.models import ManagerHost
@@ -137,7 +137,26 @@ class Terms:
             number=revision.number,
             master=host.name,
             registered=self.registered,
+            excused=self._accepted.get("absent", ()),
         )
+
+    @property
+    def _accepted(self) -> Mapping[str, Any]:
+        """What a person takes for granted, see `decisions.accept`."""
+        return self.rollout.accepted or {}
+
+    @property
+    def without(self) -> tuple[str, ...]:
+        """The standbys that it may go without when they cannot be staged."""
+        return tuple((self.rollout.without or {}).get("hosts", ()))
+
+    @cached_property
+    def never_placed(self) -> frozenset[str]:
+        """Those of them on which this rollout has placed nothing, so that nothing need be put back there."""
+        if not self.without:
+            return frozenset()
+        untouched = HostOutcome.objects.filter(rollout=self.rollout, host__name__in=self.without, placed_at=None)
+        return frozenset(untouched.values_list("host__name", flat=True))
 
     def found(self, judgement: Judgement) -> dict[str, Any]:
         """The evidence of a judgement as columns of the rollout and of its hosts' outcomes."""
@@ -158,16 +177,29 @@ class Terms:
         rollout, before = self.rollout, self.rollout.before
         forward = revision.pk == rollout.revision_id
         others = (rollout.parent if forward else rollout.revision, *self.left_over)
+        moved = self._accepted.get("moved", {})
         return self.threads.submit(
             _work_out,
             # A digest read back from a host stands for a file that parses: the revision's was read by `strict`.
             standing=None if forward else self.parent,
             wanted=revision.table,
             others=[other.table for other in others],
-            before=lambda: tables.fabric(before),
+            before=lambda: _with_accepted(tables.fabric(before), moved),
             forward=forward,
             histories=self._histories(mark) if forward and not self.left_over else {},
         )
+
+
+def _with_accepted(before: ObservedFabric, moved: Mapping[str, Sequence[Any]]) -> ObservedFabric:
+    """The tables before, with the LIDs and states that a person accepted since."""
+    if not moved:
+        return before
+    ports = dict(before.ports)
+    for text, (lid, state) in moved.items():
+        port = ports.get(GUID(text))
+        if port is not None:
+            ports[port.guid] = replace(port, lid=lid, state=state)
+    return replace(before, ports=ports)
 
 
 def _work_out(

@@ -1,7 +1,8 @@
 """How a rollout is named in the trail, what a person's decision about it leaves there, and who is woken by it."""
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from django.db import transaction
 
@@ -21,12 +22,19 @@ def subject_of(rollout: Rollout) -> Subject:
 
 
 def record_person(
-    rollout: Rollout, *, action: Action, actor: Actor, text: str, now: datetime, reason: str = ""
+    rollout: Rollout,
+    *,
+    action: Action,
+    actor: Actor,
+    text: str,
+    now: datetime,
+    reason: str = "",
+    after: Mapping[str, Any] | None = None,
 ) -> None:
     """Write the step and the event of what `actor` decided; call it last in the decision's transaction."""
     RolloutStep.objects.create(rollout=rollout, at=now, state=rollout.state, text=f"{text} {reason}".strip())
-    after = {"revision": rollout.revision.number, "state": rollout.state}
-    record(action=action, actor=actor, subject=subject_of(rollout), after=after, reason=reason)
+    told = {"revision": rollout.revision.number, "state": rollout.state, **(after or {})}
+    record(action=action, actor=actor, subject=subject_of(rollout), after=told, reason=reason)
 
 
 def wake(task: str, **ids: int) -> None:

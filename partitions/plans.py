@@ -217,13 +217,26 @@ def draw_up_plan(
         data=partitions_conf.render(table, header),
         plan=plan,
         violations=(
-            *policy.check(table, limits(fabric, table), sm_ports_registered=table.sm_ports, standing=current),
-            *handover.overtaking(plan, current, table),
+            *_each_once(
+                policy.check(table, limits(fabric, table), sm_ports_registered=table.sm_ports, standing=current),
+                handover.overtaking(plan, current, table),
+            ),
             *_left_behind(selected, changes, current),
             *_into_retired(changes),
         ),
         managers=tuple(ManagerHost.objects.filter(subnet=subnet).order_by("name").values_list("name", flat=True)),
     )
+
+
+def _each_once(first: Iterable[Violation], then: Iterable[Violation]) -> Iterable[Violation]:
+    """All of `first`, and what `then` adds: the table alone shows some of what the rows of servers show."""
+    told = set()
+    for violation in first:
+        told.add((violation.rule, violation.where))
+        yield violation
+    for violation in then:
+        if (violation.rule, str(violation.where)) not in told:
+            yield violation
 
 
 def limits(fabric: ObservedFabric | None, table: PartitionTable) -> Limits:

@@ -56,7 +56,8 @@ class Identity:
     """What stands on the host. `problems` are sentences for a person; any of them forbids placing a file.
 
     `partition_file`, `list_file` and `log_file` are the registered paths (host.env). `sharing` names other OpenSM
-    processes on this host that share the partition file, the dump or the cache folder.
+    processes on this host that share the partition file, the dump or the cache folder. `generation` is the newest
+    fencing generation that has placed a file here, 0 when none has.
     """
 
     wrapper_digest: str
@@ -69,6 +70,7 @@ class Identity:
     sharing: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     options_digest: str = ""  # of the options that OpenSM was told, priorities left out; "" while none runs
+    generation: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +254,7 @@ class ManagerHost:
             sharing=sharing,
             problems=tuple(f"Manager host {self.name}: {text}" for text in values.all("problem") + sharing),
             options_digest="".join(values.all("options_digest")[:1]),
+            generation=values.number("generation"),
         )
 
     def read(self) -> bytes:

@@ -63,6 +63,29 @@ def given(current: PartitionTable, wanted: PartitionTable) -> tuple[tuple[GUID, 
     return tuple((guid, min(tenants)) for guid, tenants in sorted(fresh.items()) if tenants)
 
 
+def needs_every_standby(current: PartitionTable, wanted: PartitionTable) -> str:
+    """Why no standby may be left on `current` while the fabric holds `wanted`, as the end of a sentence; "" if one may.
+
+    A takeover would bring `current` back. That is bearable where somebody gains a key, and where a port moves between
+    partitions of one owner; it is not where a key was taken away, or what a partition or Default itself is changes.
+    """
+    found = difference(current, wanted)
+    if found.keywords or found.default is not None or found.flags or found.mgids:
+        return "it changes what a partition or Default itself is"
+    if any(change.what == "passed on" for change in found.partitions):
+        return "it gives a partition to another owner"
+    owner = {partition.pkey: partition.tenant for table in (current, wanted) for partition in table.partitions}
+    gains = {(change.guid, owner.get(change.pkey)) for change in found.changes if isinstance(change, Added)}
+    for change in found.changes:
+        if isinstance(change, Added):
+            continue
+        if change.pkey.is_default or not isinstance(change, Removed):
+            return f"it changes what port {change.guid} is in {change.partition}"
+        if (change.guid, owner.get(change.pkey)) not in gains:
+            return f"it takes port {change.guid} out of {change.partition}"
+    return ""
+
+
 def passing(found: Difference, current: PartitionTable, owners_of: OwnersOf) -> tuple[Passing, ...]:
     """The ports that a tenant takes by `found` and that belong to another tenant still, in order of GUID.
 

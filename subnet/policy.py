@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from subnet import policy_language, policy_reading
 from subnet.guid import GUID
 from subnet.member import membership_by_keyword
+from subnet.moves import owners
 from subnet.pkey import Membership
 from subnet.table import Member, Partition, PartitionTable
 from subnet.violation import Severity, Violation
@@ -40,10 +41,11 @@ def check(
     """Every rule that `table` breaks, refusals first. `standing` is the current table, adopted or ours.
 
     Refused: no SM port, a registered SM port missing from Default's full members, a stranger among them, a port in
-    two tenants' partitions, a tenant's port as a full member of a provider's (shared) partition, more keys than the
-    port holds; and, unless it stands already as it is (then it is warned of, because an adopted file must stay
-    plannable): a keyword in a tenant's partition, one that makes HCA ports full in a provider's, SELF in a partition,
-    an SM that demotes its own port. Multicast groups that kill OpenSM are always refused.
+    two tenants' partitions, a port that goes from one tenant to another in this one step, a tenant's port as a full
+    member of a provider's (shared) partition, more keys than the port holds; and, unless it stands already as it is
+    (then it is warned of, because an adopted file must stay plannable): a keyword in a tenant's partition, one that
+    makes HCA ports full in a provider's, SELF in a partition, an SM that demotes its own port. Multicast groups that
+    kill OpenSM are always refused.
     Warned of: a table nearly full, unknown capacities, an SM port in a partition, partitions whose members cannot
     talk to each other, an open Default, switches or routers limited in it, flags and groups without effect. Reserved
     P_Keys and names that OpenSM misreads cannot get into a table at all.
@@ -54,6 +56,7 @@ def check(
     found = [
         *_sm_ports(table, frozenset(sm_ports_registered), held),
         *_tenants(table, held),
+        *_between_tenants(table, held, standing),
         *_capacities(table, limits, held),
         *_silent_partitions(table),
         *policy_language.violations(table, standing),
@@ -130,6 +133,38 @@ def _tenants(table: PartitionTable, held: Mapping[GUID, list[tuple[Partition, Me
                     f"partition {partition.name} ({partition.pkey}), where it could reach other tenants' ports. "
                     "Make it a limited member.",
                 )
+
+
+def _between_tenants(
+    table: PartitionTable, held: Mapping[GUID, list[tuple[Partition, Member]]], standing: PartitionTable | None
+) -> Iterator[Violation]:
+    """A port that joins a tenant's partition while `standing` has it in another tenant's (`subnet/moves.py`: why).
+
+    A partition that passes to another owner with its ports is no move: a plan asks for a reason then.
+    """
+    if standing is None or standing is table:
+        return
+    before = owners(standing)
+    stood = {partition.pkey: partition for partition in standing.partitions}
+    for guid, places in held.items():
+        tenants = {partition.tenant for partition, _ in places if partition.tenant is not None}
+        former = before.get(guid, set()) - tenants
+        if len(tenants) != 1 or not former or before[guid] & tenants:
+            continue  # two tenants at once are refused as that
+        joins = [p for p, _ in places if p.tenant is not None and not _names(stood.get(p.pkey), guid)]
+        if joins:
+            yield Violation(
+                "between_tenants",
+                "refuse",
+                guid,
+                f"{_port(table, guid)} would go from {min(former)} to {joins[0].tenant} ({joins[0].name}, "
+                f"{joins[0].pkey}) in one step: a connection that outlives it could end up in the new tenant's "
+                "partition. Take it out first; it joins once that is proven and its server is marked clean.",
+            )
+
+
+def _names(partition: Partition | None, guid: GUID) -> bool:
+    return partition is not None and any(member.guid == guid for member in partition.members)
 
 
 def _capacities(

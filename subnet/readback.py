@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from subnet import leaf_copies
 from subnet.census import CensusProblem, census, where
 from subnet.guid import GUID
 from subnet.index import Prediction, predict
@@ -45,7 +46,7 @@ class Discrepancy:
 
     Kinds: isolation_lost (of the whole fabric, guid None), missing_key, foreign_key, wrong_membership, index_moved,
     index_unpredicted, unaffected_keys_changed, unaffected_lid_changed, unaffected_state_changed, leaf_copy_differs,
-    wrong_master_lid.
+    enforcement_lost, wrong_master_lid.
     """
 
     guid: GUID | None
@@ -58,9 +59,10 @@ class Discrepancy:
 class ReadBack:
     """The outcome of one comparison.
 
-    `verdicts` covers the HCA ports of before and after. `owed` are affected ports that are not proven, also those
-    that no reading knows; each blocks PROVEN. `drifted` are unaffected ports that were unlike the table before and
-    still are. `not_checked` says in sentences what was left out.
+    `verdicts` covers the HCA ports of before and after; switches' port 0 and routers are compared, and not counted.
+    `owed` are affected ports that are not proven, also those that no reading knows; each blocks PROVEN. `drifted` are
+    unaffected ports that were unlike the table before and still are. `moved` are unaffected ports with another LID or
+    state than before, and what they are. `not_checked` says in sentences what was left out.
     """
 
     verdicts: Mapping[GUID, Verdict]
@@ -69,6 +71,7 @@ class ReadBack:
     drifted: tuple[GUID, ...]
     not_checked: tuple[str, ...]
     unaffected_ports_changed: int
+    moved: Mapping[GUID, tuple[int, str]]
 
     @property
     def counts(self) -> dict[str, int]:
@@ -111,8 +114,10 @@ def compare(
     """Compare the fabric after a rollout with the table it should hold and with the fabric before.
 
     An affected port must hold exactly Default and its planned keys, survivors at their index and new keys within the
-    predicted set. Any other port must be as it was in keys, indexes, LID and state; one without a before reading is
-    judged by the table. Every port read must name the one master's LID. A port in before alone is absent.
+    predicted set. Any other port must be as it was in keys, indexes, LID and state; one without a before reading, or
+    that the SM had not armed by then, is judged by the table: what it held was the hardware's. A leaf switch that
+    enforced must go on, with the port's own keys. Every port read must name the one master's LID. A port in before
+    alone is absent.
     """
     return _Comparison(wanted, before, after, frozenset(affected), predictions).run()
 
@@ -147,6 +152,7 @@ class _Comparison:
         self.master_lid = after.masters[0].lid if len(after.masters) == 1 else None
         self.found: list[Discrepancy] = []
         self.drifted: list[GUID] = []
+        self.moved: dict[GUID, tuple[int, str]] = {}
         self.leaf_copies_skipped = 0
         self.indexes_skipped = 0
         self.without_before = 0
@@ -172,6 +178,7 @@ class _Comparison:
             drifted=tuple(self.drifted),
             not_checked=tuple(self._not_checked()),
             unaffected_ports_changed=len(changed),
+            moved=self.moved,
         )
 
     def _entries(self, port: PortReading) -> dict[int, int]:
@@ -194,14 +201,16 @@ class _Comparison:
         if now.guid in self.affected:
             self._keys(now, entries)
             self._indexes(was, now, entries)
-            self._leaf_of_affected(now, entries)
-        elif was is None:
+            self.leaf_copies_skipped += not leaf_copies.is_comparable(now, entries)
+            self._leaf(now, "leaf_copy_differs", leaf_copies.of_affected(now, entries.values()))
+        elif was is None or was.state not in _ARMED:
             self.without_before += 1
             self._keys(now, entries)
         else:
             self._unaffected(was, now)
             if now.pkeys == was.pkeys and set(now.pkeys.values()) != set(entries.values()):
                 self.drifted.append(now.guid)
+        self._leaf(now, "enforcement_lost", leaf_copies.enforcement_lost(was, now))
         if self.master_lid is not None and now.master_sm_lid != self.master_lid:
             self._report(
                 now,
@@ -269,18 +278,10 @@ class _Comparison:
                     f"holds the new {self._key(number)} at index {found}, where no plan expected it.",
                 )
 
-    def _leaf_of_affected(self, now: PortReading, entries: Mapping[int, int]) -> None:
-        """Compare the leaf switch's copy where it enforces; it is packed, so only its set of keys counts."""
-        leaf = now.leaf
-        fits = leaf is not None and (leaf.capacity is None or len(entries) <= leaf.capacity)
-        if leaf is None or leaf.pkeys is None or not (leaf.enforce_in or leaf.enforce_out) or not fits:
-            self.leaf_copies_skipped += 1
-        elif set(leaf.pkeys.values()) != set(entries.values()):
-            self._report(
-                now,
-                "leaf_copy_differs",
-                f"is filtered by its leaf switch with {_listed(leaf.pkeys)} and not with {_listed(entries)}.",
-            )
+    def _leaf(self, now: PortReading, kind: str, what: str) -> None:
+        """Report what is wrong with the leaf switch's part, if anything is."""
+        if what:
+            self._report(now, kind, what)
 
     def _unaffected(self, was: PortReading, now: PortReading) -> None:
         """Report whatever moved at a port that the rollout should not touch."""
@@ -290,6 +291,9 @@ class _Comparison:
                 "unaffected_keys_changed",
                 f"was not to change and held {_by_index(was.pkeys)}; now it holds {_by_index(now.pkeys)}.",
             )
+        self._leaf(now, "leaf_copy_differs", leaf_copies.of_unaffected(was, now))
+        if now.lid != was.lid or now.state != was.state:
+            self.moved[now.guid] = (now.lid, now.state)
         if now.lid != was.lid:
             self._report(now, "unaffected_lid_changed", f"was not to change and had LID {was.lid}.")
         if now.state != was.state:
@@ -315,7 +319,6 @@ class _Comparison:
 
     def _not_checked(self) -> Iterator[str]:
         yield "Routing, multicast groups and traffic were not checked: only P_Key tables, LIDs, states and the master."
-        yield "The P_Key tables of switches' port 0 and of routers were not compared: only those of HCA ports."
         if self.leaf_copies_skipped:
             yield (
                 f"The leaf switches' copies for {self.leaf_copies_skipped} affected ports were not compared: the "
@@ -329,7 +332,7 @@ class _Comparison:
         if self.without_before:
             yield (
                 f"{self.without_before} unaffected ports were compared with the revision only: there is no reading "
-                "from before."
+                "from before, or the port was not yet armed by then."
             )
         if self.master_lid is None:
             yield "Which master each port follows was not checked: there is not exactly one master."
@@ -358,10 +361,6 @@ _NEVER_CONTRARY = {"unaffected_lid_changed", "unaffected_state_changed", "wrong_
 _ARMED = {"ARMED", "ACTIVE"}
 # Kinds that only an unaffected port can have.
 _CHANGES = {"unaffected_keys_changed", "unaffected_lid_changed", "unaffected_state_changed"}
-
-
-def _listed(entries: Mapping[int, int]) -> str:
-    return ", ".join(entry_text(number) for number in sorted(entries.values())) or "nothing"
 
 
 def _by_index(table: Mapping[int, int]) -> str:

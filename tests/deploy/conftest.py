@@ -21,7 +21,9 @@ from tests.deploy.fakes import Clock, FakeSite
 from tests.qualified import qualify
 
 OLGA = Actor(kind=ActorKind.PERSON, key="olga", name="Olga")
-TRAINING, INFERENCE = PKey(0x2C41), PKey(0x2C42)
+TRAINING, INFERENCE, RENDER = PKey(0x2C41), PKey(0x2C42), PKey(0x2C43)
+# Two partitions of one tenant and one of another.
+PARTITIONS = (("training", TRAINING, "acme"), ("inference", INFERENCE, "acme"), ("render", RENDER, "globex"))
 
 
 @dataclass
@@ -36,10 +38,10 @@ class Scene:
 
     def table(self) -> PartitionTable:
         partitions = []
-        for name, pkey in (("training", TRAINING), ("inference", INFERENCE)):
+        for name, pkey, tenant in PARTITIONS:
             guids = [guid for server, place in self.where.items() if place == pkey for guid in self.site.guids(server)]
             if guids:
-                partitions.append(Partition(pkey, name, "acme", tuple(Member(guid, Membership.FULL) for guid in guids)))
+                partitions.append(Partition(pkey, name, tenant, tuple(Member(guid, Membership.FULL) for guid in guids)))
         return PartitionTable(
             sm_ports=tuple(host.port.guid for host in self.site.hosts),
             partitions=tuple(partitions),
@@ -101,13 +103,20 @@ def one_host_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr("django.utils.timezone.now", clock)
+    set_clock(monkeypatch, clock)
     return clock
 
 
-def make_scene(clock: Clock, *, by_hand: bytes = b"", adopt: bool = True) -> Scene:
+def set_clock(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+    monkeypatch.setattr("django.utils.timezone.now", clock)
+    monkeypatch.setattr("deploy.lease.uptime_s", clock.uptime_s)
+
+
+def make_scene(
+    clock: Clock, *, by_hand: bytes = b"", adopt: bool = True, managers: tuple[str, ...] = ("mgr-a", "mgr-b")
+) -> Scene:
     """A scene on revision 1; with `by_hand` both hosts hold those bytes, which say the same, adopted unless told."""
-    site = FakeSite()
+    site = FakeSite(managers=managers)
     subnet = Subnet.objects.create(name="lab", mode=Subnet.Mode.WRITE)
     for host in site.hosts:
         ManagerHost.objects.create(

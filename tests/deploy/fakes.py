@@ -44,6 +44,7 @@ class Clock:
 
     def __init__(self) -> None:
         self.now = datetime(2026, 1, 1, tzinfo=UTC)
+        self.jumped = timedelta()
 
     def __call__(self) -> datetime:
         self.now += timedelta(milliseconds=10)
@@ -51,6 +52,15 @@ class Clock:
 
     def forward(self, seconds: float) -> None:
         self.now += timedelta(seconds=seconds)
+
+    def jump(self, seconds: float) -> None:
+        """Set the wall clock; no time passes."""
+        self.jumped += timedelta(seconds=seconds)
+        self.now += timedelta(seconds=seconds)
+
+    def uptime_s(self) -> float:
+        """Since the machine booted, whatever the wall clock says."""
+        return (self.now - self.jumped - datetime(2025, 1, 1, tzinfo=UTC)).total_seconds()
 
 
 @dataclass
@@ -67,6 +77,7 @@ class FakePort:
     is_absent: bool = False
     is_unreadable: bool = False
     refuses_sets: bool = False
+    is_booting: bool = False  # until the next sweep arms it, it holds the keys its hardware begins with
     is_sm: bool = False
 
 
@@ -95,7 +106,10 @@ class FakeHost:
             process = None
             if self.is_running:
                 process = OpenSMProcess(self.pid, self.started, self.port.guid, self.process_file, "", "/")
-            return Identity("w" * 64, "r" * 64, "3.3.23", process, PATH, "/l", "/log", problems=self.problems)
+            return Identity(
+                "w" * 64, "r" * 64, "3.3.23", process, PATH, "/l", "/log", problems=self.problems,
+                generation=self.sidecar[0],
+            )  # fmt: skip
 
     def read(self) -> bytes:
         with _verb(self, "read"):
@@ -269,6 +283,8 @@ class FakeSite:
                 continue
             if is_new:
                 port.known, port.last_used, port.slots = dict(port.pkeys), max(port.pkeys, default=0), {}
+            if port.is_booting:
+                port.known, port.is_booting, port.state = dict(port.pkeys), False, "ACTIVE"
             is_full = table is None or port.guid in table.sm_ports
             wanted = {0x7FFF: 0xFFFF if is_full else 0x7FFF}
             wanted |= {int(pkey): entry(pkey, how) for pkey, how in held.get(port.guid, {}).items()}
@@ -306,6 +322,17 @@ class FakeSite:
                 host.role = "STANDBY"
         for port in self.ports.values():
             port.pkeys = {0: 0xFFFF}
+
+    def stop_rogue(self) -> None:
+        """Somebody stops it; the SMs that wait take over."""
+        if self.rogue is not None:
+            self.rogue.is_sm, self.rogue = False, None
+        self.takeover()
+
+    def reboot(self, guid: GUID) -> None:
+        """A server's port comes up with the keys its hardware begins with; the next sweep sets and arms it."""
+        port = self.ports[guid]
+        port.pkeys, port.state, port.is_booting = {0: 0xFFFF}, "INIT", True
 
     # --- what the reader sees --------------------------------------------------------------------------------------
 

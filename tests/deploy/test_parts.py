@@ -169,7 +169,7 @@ def test_a_long_list_of_troubles_is_cut(scene: Scene):
     assert views == ()
     sentence = unready(
         Look(views=tuple(_broken(scene, number) for number in range(6))),
-        accepted={}, known={}, parent=1, sm_ports=[], place=lambda guid: "",
+        accepted={}, known={}, parent=1, sm_ports=[], place=lambda guid: "", generation=1,
     )  # fmt: skip
     assert sentence.endswith(")")
     assert sentence.count("was enrolled later") <= MOST_SENTENCES

@@ -136,7 +136,10 @@ def test_an_opensm_on_another_port_than_registered_stops_it(scene: Scene):
 def test_two_masters_stop_it(scene: Scene):
     rollout = scene.begin()
     scene.site.host("mgr-b").role = "MASTER"
-    assert "mgr-a and mgr-b both say they are master" in refused(scene, rollout)
+    cause = refused(scene, rollout)
+    for host in scene.site.hosts:
+        assert f"{host.name} (port {host.port.guid} at leaf 0x0002c90300aa0001 port {host.port.leaf_port})" in cause
+    assert "both say they are master" in cause
 
 
 def test_no_master_stops_it(scene: Scene):

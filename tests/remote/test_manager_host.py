@@ -13,7 +13,10 @@ from remote.manager_host import ManagerHost, ReloadMark
 from remote.shell import Reply
 from tests.remote.sites import SOURCES
 
-IDENTITY = b"wrapper_digest=w\nreader_digest=r\nopensm_version=3.3.23\npartition_file=/p\nlist_file=/l\nlog_file=/g\n"
+IDENTITY = (
+    b"wrapper_digest=w\nreader_digest=r\nopensm_version=3.3.23\npartition_file=/p\nlist_file=/l\nlog_file=/g\n"
+    b"generation=0\n"
+)
 
 
 class Scripted:

@@ -133,7 +133,7 @@ class TestStageAndPlace:
         """As on a disk that went read-only after staging; dash ends at once when `exec` cannot redirect."""
         manager.stage(b"x", digest=sha256(b"x"))
         Path(f"{prepared.partitions}.fabricui.lock").mkdir()
-        with pytest.raises(FileNotWritable, match="nothing was placed"):
+        with pytest.raises(FileNotWritable, match="the partition file here is as it was"):
             manager.place(digest=sha256(b"x"), generation=1)
 
 
@@ -145,6 +145,15 @@ class TestFencing:
         inode = prepared.partitions.stat().st_ino
         assert manager.place(digest=sha256(b"one"), generation=5) == "ALREADY"
         assert prepared.partitions.stat().st_ino == inode
+
+    def test_identify_says_which_generation_was_here(self, manager: ManagerHost, prepared: Host) -> None:
+        assert manager.identify().generation == 0
+        put(manager, b"one", 5)
+        assert manager.identify().generation == 5
+        Path(f"{prepared.partitions}.fabricui").write_text("generation=nonsense\n")
+        identity = manager.identify()
+        assert identity.generation == 0
+        assert any("is damaged" in problem for problem in identity.problems)
 
     def test_a_lower_generation_is_refused(self, manager: ManagerHost, prepared: Host) -> None:
         put(manager, b"new", 5)
@@ -214,6 +223,15 @@ class TestLog:
         prepared.log.rename(f"{prepared.log}.1")
         prepared.log.write_bytes(b"new file\n")
         assert manager.log_since(mark) == b"after\nnew file\n"
+
+    def test_says_when_the_log_of_the_mark_is_gone(self, manager: ManagerHost, prepared: Host) -> None:
+        prepared.log.write_bytes(b"before\n")
+        mark = self.mark(prepared.log)
+        prepared.log.rename(prepared.conf / "elsewhere")  # as when it was compressed; this keeps its inode taken
+        prepared.log.write_bytes(b"new file\n")
+        said = manager.log_since(mark)
+        assert said.startswith(b"fabricui-host: the log before the rotation of ")
+        assert said.endswith(b" is gone\nnew file\n")
 
     def test_starts_again_after_a_truncation(self, manager: ManagerHost, prepared: Host) -> None:
         prepared.log.write_bytes(b"a long history\n")
