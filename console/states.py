@@ -28,12 +28,12 @@ def meaning(state: str, *, revision: int, parent: int, is_released: bool = False
         "QUEUED": (
             f"Nothing has happened on any host: {old} is in force.",
             "Waits for the rollout worker, which begins within seconds.",
-            "Cancel it. If it stays queued, the worker of the queue rollout is not running: ./run doctor.",
+            "Cancel it if you like. If it stays queued, the worker of the queue rollout is not running: ./run doctor.",
         ),
         "STAGING": (
             f"{_cap(old)} is in force. The new file is put beside the old one, where OpenSM does not read it.",
             "Checks every manager host and the fabric, and lays the file down. Any fault ends it as refused.",
-            "Wait. Nothing needs to be undone, whatever happens now.",
+            "Wait, or cancel it: nothing is placed yet, and nothing needs to be undone.",
         ),
         "PLACING": (
             f"The file of {new} is renamed into place: {placed} host{'' if placed == 1 else 's'} so far. From the "
@@ -68,7 +68,7 @@ def meaning(state: str, *, revision: int, parent: int, is_released: bool = False
             "Mend what the cause above names, then roll out again.",
         ),
         "CANCELLED": (
-            f"Nothing was staged or placed: {old} is in force.",
+            f"Nothing was placed: {old} is in force.",
             "Nothing.",
             "Roll out again when you like; what was staged is still staged.",
         ),

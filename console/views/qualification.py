@@ -29,7 +29,7 @@ def page(request: HttpRequest, public_id: str) -> HttpResponse:
     subnet = get_object_or_404(Subnet, public_id=public_id)
     rows = Qualification.objects.filter(subnet=subnet).order_by("-id")
     newest = rows.first()
-    shown = newest if newest is not None and newest.report is not None else rows.exclude(report=None).first()
+    shown = newest if newest is not None and newest.report is not None else rows.exclude(report__isnull=True).first()
     report: dict[str, Any] = (shown.report if shown is not None else None) or {}
     findings = report.get("findings", [])
     name = "console/qualification.html#body" if request.htmx else "console/qualification.html"  # type: ignore[attr-defined]

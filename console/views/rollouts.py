@@ -7,9 +7,11 @@ from django.contrib import messages
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
+from console.confirming import to_confirm
 from console.evidence import closing, evidence
 from console.frame import the_subnet
 from console.states import meaning
@@ -64,6 +66,7 @@ def rollout(request: HttpRequest, public_id: str) -> HttpResponse:
             "may_act": is_operator(request.user),
             "is_running": Rollout.State(shown.state).is_running,
             "is_live": _is_live(shown),
+            "to_confirm": to_confirm(shown, now=timezone.now()),
         },
     )
 
@@ -73,6 +76,13 @@ def rollout(request: HttpRequest, public_id: str) -> HttpResponse:
 def cancel(request: HttpRequest, public_id: str) -> HttpResponse:
     """End a rollout that has not begun."""
     return _act(request, public_id, operations.cancel, reason=request.POST.get("reason", ""))
+
+
+@require_POST
+@operator_required
+def confirm(request: HttpRequest, public_id: str) -> HttpResponse:
+    """Keep what is taken back otherwise."""
+    return _act(request, public_id, operations.confirm, reason=request.POST.get("reason", ""))
 
 
 @require_POST
@@ -103,9 +113,9 @@ def _act(request: HttpRequest, public_id: str, act: Callable[..., Rollout], **fi
 
 
 def _is_live(shown: Rollout) -> bool:
-    """Whether the page should ask again: a worker is on it, or it is looked at again by itself."""
+    """Whether the page should ask again: a worker is on it, it is looked at again by itself, or it counts down."""
     state = Rollout.State(shown.state)
-    return state.is_running or state.is_waiting
+    return state.is_running or state.is_waiting or to_confirm(shown, now=timezone.now()) is not None
 
 
 def _track(shown: Rollout) -> list[dict[str, str]]:
