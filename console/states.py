@@ -15,14 +15,25 @@ class Meaning:
     person: str
 
 
-def meaning(state: str, *, revision: int, parent: int, is_released: bool = False, placed: int = 0) -> Meaning:
-    """The answers for a rollout of `revision` on `parent`; `placed` counts the hosts that hold the new file."""
+def meaning(
+    state: str, *, revision: int, parent: int, is_released: bool = False, placed: int = 0, awaits: bool = False
+) -> Meaning:
+    """The answers for a rollout of `revision` on `parent`; `placed` counts the hosts that hold the new file.
+
+    `awaits` says that it is taken back unless somebody confirms it.
+    """
     new, old = f"revision {revision}", f"revision {parent}"
     if state == "STUCK" and is_released:
         return Meaning(
             f"The rollout ended without a proof, and {old} counts as current. A person has let go of the subnet.",
             "Nothing. The fabric is read anew before the next plan.",
             "Roll out again, or something else.",
+        )
+    if state == "PROVEN" and awaits:
+        return Meaning(
+            f"{_cap(new)} is in force, and was read from the fabric itself.",
+            f"Counts down. Unless somebody confirms it, the table of {old} goes out again as a rollout of its own.",
+            "Look whether everything works, then confirm it.",
         )
     answers = {
         "QUEUED": (

@@ -61,6 +61,7 @@ def rollout(request: HttpRequest, public_id: str) -> HttpResponse:
                 revision=shown.revision.number,
                 parent=shown.parent.number,
                 is_released=shown.released_at is not None,
+                awaits=to_confirm(shown, now=timezone.now()) is not None,
                 placed=sum(outcome.placed_at is not None for outcome in outcomes),
             ),
             "may_act": is_operator(request.user),

@@ -184,6 +184,7 @@ def test_what_waits_to_be_confirmed_counts_down_and_is_kept_by_a_button(rollout,
     assert re.search(r"Confirm it within 4 min (2[5-9]|30) s, or it is taken back\.", text)
     assert f"the table of revision {rollout.parent.number} goes out again" in text
     assert 'id="rollout-poller"' in text
+    assert "Look whether everything works, then confirm it." in text
     assert "/confirm/" in text
     assert "/confirm/" not in page_of(auditor, rollout)
     address = reverse("console:rollout_confirm", args=[rollout.public_id])
