@@ -48,6 +48,7 @@ class Action(StrEnum):
     SUBNET_UNFREEZE = "inventory:subnet:unfreeze", "unfroze subnet"
     MANAGER_HOST_ENROL = "inventory:manager-host:enrol", "enrolled manager host"
     MANAGER_HOST_CHANGE = "inventory:manager-host:change", "changed manager host"
+    MANAGER_HOST_RETIRE = "inventory:manager-host:retire", "retired manager host"
     ENROLMENT_TOKEN_CREATE = "inventory:enrolment-token:create", "created enrolment token"
     ENROLMENT_TOKEN_REVOKE = "inventory:enrolment-token:revoke", "revoked enrolment token"
     ENROLMENT_REFUSED = "inventory:server:enrol-refused", "was refused enrolment"
@@ -75,6 +76,7 @@ class Action(StrEnum):
     MEMBER_DISCARD = "partitions:member:discard", "discarded a staged change of"
     SERVER_CLEAN = "partitions:server:clean", "marked as clean server"
     DRIFT_ADOPT = "partitions:drift:adopt", "staged what was found, by"
+    SERVER_CLEAN_REFUSED = "partitions:server:clean-refused", "was refused when marking as clean server"
     MEMBER_SETTLE = "partitions:member:settle", "brought the board up to"
 
     # deploy
@@ -102,6 +104,11 @@ class Action(StrEnum):
     DRIFT_OPEN = "deploy:drift:open", "found drift,"
     DRIFT_CLOSE = "deploy:drift:close", "saw the end of drift,"
     DRIFT_RESTORING = "deploy:drift:restoring", "changed whether a lost isolation is mended alone on subnet"
+    QUALIFICATION_REQUEST = "deploy:qualification:request", "asked for a"
+    QUALIFICATION_REPORT = "deploy:qualification:report", "stored the report of a"
+    QUALIFICATION_SIGN = "deploy:qualification:sign", "signed the"
+    HOST_CHECK_REQUEST = "deploy:host-check:request", "asked what is missing on manager host"
+    MANAGER_KEY_ROTATE = "deploy:manager-key:rotate", "changed the key for the manager hosts:"
     OBSERVATION_REQUEST = "deploy:observation:request", "asked for a look at"
     OBSERVATION_FAILED = "deploy:observation:failed", "could not look at"
 

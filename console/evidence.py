@@ -79,7 +79,7 @@ def closing(rollout: Rollout, found: Evidence | None) -> str:
         case Rollout.State.REFUSED:
             return "Nothing was placed: the managers and the fabric are as they were."
         case Rollout.State.CANCELLED:
-            return "It was cancelled before anything was staged or placed."
+            return "It was cancelled before anything was placed."
         case Rollout.State.RESTORED:
             return f"The fabric contradicted the plan, so revision {rollout.parent.number} was put in place again."
         case Rollout.State.STUCK:

@@ -68,7 +68,7 @@ class ServerTies:
 
 
 def member_rows(partition: Partition) -> tuple[MemberRow, ...]:
-    """The members of `partition` by server, those that are staged into it included. Four queries."""
+    """The members of `partition` by server, those that are staged into it included. Five queries."""
     places: dict[int, dict[str, str]] = defaultdict(lambda: {"now": "", "wanted": ""})
     ports: dict[int, Port] = {}
     for row in Membership.objects.filter(partition=partition).select_related("port__hca__server"):
@@ -79,7 +79,15 @@ def member_rows(partition: Partition) -> tuple[MemberRow, ...]:
         ports[change.port_id] = change.port
         places[change.port_id]["wanted"] = change.kind_to or ""
     current = current_revision(partition.subnet)
-    waiting = handover.split(staged, current.partition_table())[1] if current is not None and staged else ()
+    # Beside what else is staged for these servers: one that leaves its tenant joins nothing until it is clean.
+    servers = {change.port.hca.server_id for change in staged if change.port.hca is not None}
+    beside = StagedChange.objects.filter(port__hca__server__in=servers).exclude(partition=partition).whole()
+    both = [*staged, *beside] if staged else []
+    waiting = [
+        row
+        for row in (handover.split(both, current.partition_table())[1] if current is not None and both else ())
+        if row.change.partition_id == partition.pk
+    ]
     waits = {row.server.pk for row in waiting}
     by: dict[int, set[str]] = defaultdict(set)
     for change in staged:

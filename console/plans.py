@@ -80,7 +80,7 @@ def second_halves(drawn: DrawnPlan) -> tuple[SecondHalf, ...]:
                 hostname=first.server.hostname,
                 key=first.server.public_id,
                 joins=_named(row.change for row in rows),
-                tenant=str(first.change.partition.tenant),
+                tenant=str(first.change.partition.tenant or "the provider"),
                 former=", ".join(names.get(slug, slug) for slug in first.tenants),
                 leaves_now=any(row.change.port_id in leaving for row in rows),
                 is_member=any(row.is_member for row in rows),

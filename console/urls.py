@@ -2,7 +2,21 @@
 
 from django.urls import path
 
-from console.views import adoption, audit, board, drift, home, managers, partition, partitions, plan, rollouts, servers
+from console.views import (
+    adoption,
+    audit,
+    board,
+    drift,
+    home,
+    manager,
+    managers,
+    partition,
+    partitions,
+    plan,
+    qualification,
+    rollouts,
+    servers,
+)
 
 app_name = "console"
 urlpatterns = [
@@ -16,6 +30,7 @@ urlpatterns = [
     path("rollouts/", rollouts.rollouts, name="rollouts"),
     path("rollouts/<str:public_id>/", rollouts.rollout, name="rollout"),
     path("rollouts/<str:public_id>/cancel/", rollouts.cancel, name="rollout_cancel"),
+    path("rollouts/<str:public_id>/confirm/", rollouts.confirm, name="rollout_confirm"),
     path("rollouts/<str:public_id>/check/", rollouts.check_again, name="rollout_check"),
     path("rollouts/<str:public_id>/release/", rollouts.release, name="rollout_release"),
     path("servers/", servers.servers, name="servers"),
@@ -25,6 +40,13 @@ urlpatterns = [
     path("conflicts/<int:pk>/reject/", servers.reject_claim, name="conflict_reject"),
     path("managers/", managers.managers, name="managers"),
     path("managers/look/", managers.look, name="managers_look"),
+    path("managers/<str:public_id>/", manager.manager, name="manager"),
+    path("managers/<str:public_id>/check/", manager.check, name="manager_check"),
+    path("managers/<str:public_id>/retire/", manager.retire, name="manager_retire"),
+    path("subnets/<str:public_id>/qualification/", qualification.page, name="qualification"),
+    path("subnets/<str:public_id>/qualification/run/", qualification.run, name="qualification_run"),
+    path("subnets/<str:public_id>/qualification/sign/", qualification.sign, name="qualification_sign"),
+    path("subnets/<str:public_id>/qualification/mode/", qualification.mode, name="qualification_mode"),
     path("subnets/<str:public_id>/adoption/", adoption.page, name="adoption"),
     path("subnets/<str:public_id>/adoption/look/", adoption.look, name="adoption_look"),
     path("subnets/<str:public_id>/adoption/adopt/", adoption.adopt, name="adoption_adopt"),

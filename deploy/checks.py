@@ -8,6 +8,8 @@ from django.apps.config import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
 
+from deploy.manager_key import complaint
+from deploy.qualification import why_not
 from inventory.models import ManagerHost, Subnet
 
 
@@ -17,8 +19,7 @@ def manager_key(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[
     name = settings.MANAGER_KEY_FILE
     if not name:
         return []  # the web process has none, and must have none
-    file = Path(name)
-    if not file.is_file():
+    if not Path(name).is_file():
         return [
             Error(
                 f"FABRICUI_MANAGER_KEY_FILE names {name}, which is no file.",
@@ -26,14 +27,10 @@ def manager_key(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[
                 id="deploy.E001",
             )
         ]
-    if file.stat().st_mode & 0o077:
-        return [
-            Error(
-                f"The key for the manager hosts, {name}, can be read by other accounts.",
-                hint=f"chmod 600 {name}, and let it belong to the worker's account.",
-                id="deploy.E002",
-            )
-        ]
+    why = complaint(name)
+    if why:
+        hint = f"chmod 600 {name}, and let it and its folder belong to the worker's account alone."
+        return [Error(f"{why[0].upper()}{why[1:]}", hint=hint, id="deploy.E002")]
     return []
 
 
@@ -56,4 +53,8 @@ def manager_hosts(
                     id="deploy.W001",
                 )
             )
+        unqualified = why_not(subnet)
+        if unqualified:
+            hint = "Until then every rollout there is refused."
+            found.append(Warning(unqualified, hint=hint, id="deploy.W002"))
     return found

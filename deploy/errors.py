@@ -46,6 +46,14 @@ class ReasonNeeded(DeployError):
     """A person has to say why."""
 
 
+class NotFit(DeployError):
+    """A qualification that refuses by itself cannot be signed."""
+
+
+class KeyUnusable(DeployError):
+    """FabricUI's own key for the manager hosts cannot be used, made or changed as it stands."""
+
+
 class NotReversible(DeployError):
     """Going back would give a tenant ports that it has no more: nothing may do that by itself."""
 

@@ -75,6 +75,11 @@ def manager_rows(views: Iterable[HostView], *, known: Mapping[str, int]) -> list
             "role": view.role,
             "error": view.failure or None,
             "problems": [] if view.failure else list(binding(view)),
+            **(
+                {}
+                if view.identity is None
+                else {"opensm_version": view.identity.opensm_version, "options_digest": view.identity.options_digest}
+            ),
         }
         for view in views
     ]

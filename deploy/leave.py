@@ -3,11 +3,12 @@
 from deploy import drifting
 from deploy.drift_models import Drift
 from deploy.errors import FabricAlarm, NotWritable, SubnetFrozen
+from deploy.qualification import why_not
 from inventory.models import Subnet
 
 
 def require_leave(subnet: Subnet, *, mends: bool = False) -> None:
-    """Raise NotWritable unless the subnet is in mode write, SubnetFrozen while a person has stopped all rollouts.
+    """Raise NotWritable unless the subnet is in mode write and qualified, SubnetFrozen while rollouts are stopped.
 
     Raises FabricAlarm while isolation is lost or a rogue SM is at work; `mends`: the former is what is to be mended.
     """
@@ -16,6 +17,9 @@ def require_leave(subnet: Subnet, *, mends: bool = False) -> None:
             f"Subnet {subnet} is in mode {subnet.get_mode_display()}: FabricUI may not place files there. "
             "Set the mode to write first; that needs a stored qualification report."
         )
+    unqualified = why_not(subnet)
+    if unqualified:
+        raise NotWritable(unqualified)
     if subnet.frozen_at is not None:
         why = f" ({subnet.frozen_reason})" if subnet.frozen_reason else ""
         raise SubnetFrozen(f"Subnet {subnet} is frozen{why}. Lift the freeze, then start the rollout again.")

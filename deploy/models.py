@@ -145,7 +145,8 @@ class Observation(models.Model):
     read_at = models.DateTimeField(null=True)  # when the reader began
     finished_at = models.DateTimeField(null=True)
     tables = models.ForeignKey(StoredTables, on_delete=models.PROTECT, null=True, related_name="+")
-    # [{"host", "digest", "revision": number|null, "role", "error": sentence|null, "problems": [sentence]}], one each
+    # [{"host", "digest", "revision": number|null, "role", "error": sentence|null, "problems": [sentence],
+    #   "opensm_version", "options_digest"}], one each
     managers = models.JSONField(default=list)
     census = models.JSONField(default=list)  # [{"guid", "lid", "state", "priority", "registered", "leaf", "leaf_port"}]
     failure = models.TextField(blank=True)  # a sentence: what, where, what to do
@@ -299,3 +300,25 @@ class HostOutcome(models.Model):
 
     def __str__(self) -> str:
         return f"{self.host} in {self.rollout}"
+
+
+from deploy.qualification_models import HostCheck, Qualification  # noqa: E402  Django looks for every model here
+
+__all__ = [
+    "OVER",
+    "PENDING",
+    "RUNNING",
+    "WAITING",
+    "AdoptedFile",
+    "Fence",
+    "HostCheck",
+    "HostOutcome",
+    "Observation",
+    "Qualification",
+    "Revision",
+    "Rollout",
+    "RolloutStep",
+    "StoredFile",
+    "StoredTables",
+    "TableChanges",
+]

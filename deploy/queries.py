@@ -9,11 +9,13 @@ from django.utils import timezone
 from deploy import lease, table_history, tables
 from deploy.lease import LOST_IN_THE_QUEUE as LOST_IN_THE_QUEUE
 from deploy.models import PENDING, RUNNING, WAITING, Fence, Observation, Revision, Rollout
+from deploy.qualification_models import RequestState, WorkerRequest
 from inventory.models import Subnet
 from subnet.guid import GUID
 from subnet.index import PortHistory
 from subnet.observed import ObservedFabric
 
+QUALIFYING_TAKES_AT_MOST = timedelta(seconds=1800)  # dozens of sweeps on a large fabric
 CLOCKS_DIFFER_BY = timedelta(seconds=60)  # what is further in the future than this was told by a clock that ran ahead
 READING_TAKES_AT_MOST = timedelta(seconds=300)  # after this long, the worker that was reading is gone
 
@@ -120,6 +122,14 @@ def observations_to_resume(*, now: datetime) -> list[int]:
     lost = Q(state=Observation.State.REQUESTED, requested_at__lte=now - LOST_IN_THE_QUEUE)
     left = Q(state=Observation.State.READING, read_at__lte=now - READING_TAKES_AT_MOST)
     return list(Observation.objects.filter(lost | left).order_by("id").values_list("pk", flat=True))
+
+
+def requests_to_resume(model: type[WorkerRequest], *, now: datetime) -> list[int]:
+    """Ids of requests of this kind that a worker should take up, as for observations. One query."""
+    lost = Q(state=RequestState.REQUESTED, requested_at__lte=now - LOST_IN_THE_QUEUE)
+    left = Q(state=RequestState.READING, began_at__lte=now - QUALIFYING_TAKES_AT_MOST)
+    rows = model._default_manager.filter(lost | left).order_by("id")
+    return list(rows.values_list("pk", flat=True))
 
 
 PROVING = (Rollout.State.PROVEN, Rollout.State.RESTORED)

@@ -19,6 +19,7 @@ from deploy.leave import withdrawn
 from deploy.look import HostView, Look, ManagerHosts, told
 from deploy.models import Rollout
 from deploy.proof import Judgement, Unseen, Verdict
+from deploy.qualification import changed_since
 from deploy.readiness import binding, foreign_master, may_lack, no_master, overtaken, unready
 from deploy.story import Story
 from deploy.terms import Terms
@@ -88,6 +89,7 @@ def _stage(story: Story, managers: ManagerHosts, terms: Terms) -> None:
         )
         or putting_back.look_before(story, managers)
         or terms.foreign_in_before()
+        or changed_since(story.rollout.subnet_id, look)
     )
     at_start = {
         view.name: {"role_at_start": view.role, "digest": view.digest, "failure": view.failure} for view in look.views

@@ -4,10 +4,10 @@ from celery import shared_task
 from django.utils import timezone
 
 from audit import nudge
-from deploy import confirmation, queries, watching
+from deploy import confirmation, host_check, qualification, qualifying, queries, watching
 from deploy import observe as look
 from deploy.hosts import connected
-from deploy.models import Observation, Rollout
+from deploy.models import HostCheck, Observation, Qualification, Rollout
 from deploy.rollout import run
 from inventory.models import Subnet
 
@@ -44,6 +44,22 @@ def watch_tick() -> None:
 
 
 @shared_task
+def qualify(*, qualification_id: int) -> None:
+    """Measure one subnet and leave the report."""
+    request = Qualification.objects.select_related("subnet").get(pk=qualification_id)
+    with connected(request.subnet) as hosts:
+        qualifying.qualify(request=request, hosts=hosts)
+
+
+@shared_task
+def check_host(*, check_id: int) -> None:
+    """Ask one manager host what is missing there."""
+    check = HostCheck.objects.select_related("host__subnet").get(pk=check_id)
+    with connected(check.host.subnet) as hosts:
+        host_check.run(check=check, hosts=hosts)
+
+
+@shared_task
 def tick() -> None:
     """Hand to the queues whatever was lost there, left by a dead worker, or is due to be looked at again."""
     now = timezone.now()
@@ -52,3 +68,7 @@ def tick() -> None:
         nudge.task("deploy.tasks.run_rollout", {"rollout_id": rollout_id})
     for observation_id in queries.observations_to_resume(now=now):
         nudge.task("deploy.tasks.observe", {"observation_id": observation_id})
+    for qualification_id in queries.requests_to_resume(Qualification, now=now):
+        nudge.task(qualification.TASK, {"qualification_id": qualification_id})
+    for check_id in queries.requests_to_resume(HostCheck, now=now):
+        nudge.task(host_check.TASK, {"check_id": check_id})

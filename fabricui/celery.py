@@ -21,6 +21,8 @@ app.conf.update(
         "deploy.tasks.run_rollout": {"queue": "rollout"},
         "deploy.tasks.observe": {"queue": "observe"},
         "deploy.tasks.watch": {"queue": "observe"},
+        "deploy.tasks.qualify": {"queue": "observe"},
+        "deploy.tasks.check_host": {"queue": "observe"},
         "probes.tasks.run": {"queue": "probe"},
         "probes.tasks.attempt": {"queue": "probe"},
         "probes.tasks.ask_for_paths": {"queue": "observe"},

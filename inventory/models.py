@@ -1,9 +1,11 @@
 """Subnet, ManagerHost, Server, HCA, Port, and what registration needs to remember."""
 
+from typing import ClassVar
+
 from django.db import models
 
 from inventory.fields import GUIDField
-from inventory.querysets import PortQuerySet, ServerQuerySet
+from inventory.querysets import ManagerHostManager, PortQuerySet, ServerQuerySet
 from people.models import Tenant
 from people.public_id import new_public_id
 
@@ -23,7 +25,7 @@ class Subnet(models.Model):
     mode = models.CharField(max_length=10, choices=Mode, default=Mode.OBSERVE)
     frozen_at = models.DateTimeField(null=True)
     frozen_reason = models.TextField(blank=True)
-    qualification = models.JSONField(null=True)  # the report that `write` needs
+    qualification = models.JSONField(null=True)  # of the releases before reports had rows; nothing reads it
     # Upper half of every GID in it, as OpenSM's `subnet_prefix`; a port that reports another one is in another subnet.
     prefix = GUIDField(default=DEFAULT_PREFIX)
 
@@ -45,11 +47,21 @@ class ManagerHost(models.Model):
     wrapper_digest = models.CharField(max_length=64)  # SHA-256 of the installed wrapper
     reader_digest = models.CharField(max_length=64)  # SHA-256 of the installed table reader
     enrolled_at = models.DateTimeField(auto_now_add=True)
+    retired_at = models.DateTimeField(null=True)  # nobody asks it any more; rollouts and adopted files still name it
+
+    # A retired host is no manager host any more: whoever asks for the hosts of a subnet must not get it by oversight.
+    objects: ClassVar[ManagerHostManager] = ManagerHostManager()
+    with_retired: ClassVar[models.Manager["ManagerHost"]] = models.Manager()
 
     class Meta:
+        base_manager_name = "with_retired"
         constraints = [
-            models.UniqueConstraint(fields=["subnet", "name"], name="manager_host_name"),
-            models.UniqueConstraint(fields=["subnet", "port_guid"], name="manager_host_port"),
+            models.UniqueConstraint(
+                fields=["subnet", "name"], condition=models.Q(retired_at=None), name="manager_host_name"
+            ),
+            models.UniqueConstraint(
+                fields=["subnet", "port_guid"], condition=models.Q(retired_at=None), name="manager_host_port"
+            ),
         ]
 
     def __str__(self) -> str:

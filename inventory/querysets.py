@@ -10,7 +10,15 @@ from people.models import User
 from people.permissions import may_review
 
 if TYPE_CHECKING:
-    from inventory.models import Port, Server  # noqa: F401  the models import this file
+    from inventory.models import ManagerHost, Port, Server  # noqa: F401  the models import this file
+
+
+class ManagerHostManager(models.Manager["ManagerHost"]):
+    """The manager hosts that count: those that nobody has retired."""
+
+    def get_queryset(self) -> models.QuerySet["ManagerHost"]:
+        """All rows but the retired ones."""
+        return super().get_queryset().filter(retired_at=None)
 
 
 class ServerQuerySet(models.QuerySet["Server"]):

@@ -235,3 +235,7 @@ def _record(refusal: Refusal, action: Action, bucket: str) -> None:
     subject = Subject(kind="address", key=bucket, label=bucket) if server is None else server_subject(server)
     after = {"status": refusal.status, "error": refusal.code, "source": bucket}
     settle(lambda: record(action=action, actor=actor, subject=subject, after=after, reason=refusal.sentence))
+
+
+# Another room's address on this listener is guarded the same way (partitions/cleaned_door.py).
+guarded, body_of, bearer_of, throttled = _door, _body, _bearer, _throttled

@@ -9,11 +9,7 @@ if TYPE_CHECKING:
     from audit.values import Actor
     from inventory.models import Subnet
 
-QUALIFICATION = {
-    "site": "lab",
-    "opensm": "3.3.23",
-    "note": "Made by the lab for itself. A simulated fabric; it says nothing about a real one.",
-}
+LAB = "Made by the lab for itself. The fabric is simulated: it says nothing about a real one."
 
 
 def lab_actor() -> "Actor":
@@ -21,6 +17,30 @@ def lab_actor() -> "Actor":
     from audit.values import Actor, ActorKind
 
     return Actor(kind=ActorKind.SYSTEM, key="lab", name="the lab")
+
+
+def qualify(subnet: "Subnet") -> None:
+    """Store and sign the lab's own report on `subnet`, for the manager hosts that are enrolled now.
+
+    It measures nothing and says so. Versions and options stay open, because the lab changes them while it runs.
+    """
+    from deploy import qualification
+    from inventory.models import ManagerHost
+    from subnet.qualification import CHECKLIST
+
+    lab = lab_actor()
+    managers = {
+        host.name: {"public_id": host.public_id, "port_guid": str(host.port_guid), "opensm_version": "",
+                    "options_digest": ""}
+        for host in ManagerHost.objects.filter(subnet=subnet)
+    }  # fmt: skip
+    request = qualification.request(subnet=subnet, actor=lab)
+    report = {
+        "version": 1, "source": "lab", "subnet": subnet.name, "managers": managers, "fabric": None, "sweeps": None,
+        "findings": [{"check": "lab", "severity": "note", "sentence": LAB, "where": ""}], "is_fit": True,
+    }  # fmt: skip
+    stored = qualification.store(request=request, report=report)
+    qualification.sign(qualification=stored, answers=dict.fromkeys(CHECKLIST, True), actor=lab, reason=LAB)
 
 
 def enrol_site(site: Site, *, with_revision: bool = True) -> tuple["Subnet", str]:
@@ -35,7 +55,6 @@ def enrol_site(site: Site, *, with_revision: bool = True) -> tuple["Subnet", str
 
     lab = lab_actor()
     subnet = inventory.create_subnet(name="lab", actor=lab)
-    inventory.set_mode(subnet=subnet, mode=Subnet.Mode.WRITE, actor=lab, qualification=QUALIFICATION)
     for manager in site.managers:
         inventory.enrol_manager_host(
             subnet=subnet,
@@ -49,6 +68,8 @@ def enrol_site(site: Site, *, with_revision: bool = True) -> tuple["Subnet", str
             reader_digest=manager.reader_digest,
             actor=lab,
         )
+    qualify(subnet)
+    inventory.set_mode(subnet=subnet, mode=Subnet.Mode.WRITE, actor=lab, reason=LAB)
     if with_revision:
         table = PartitionTable(sm_ports=tuple(manager.port_guid for manager in site.managers))
         deploy.record_first_revision(subnet=subnet, table=table, actor=lab)

@@ -5,7 +5,7 @@ it: the board is the provider's, and the view decides that.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -225,6 +225,7 @@ def _columns(
         changes[change.server, change.partition].append(change)
         by_server[change.server].append(change)
     bound = _bound(partitions, held, by_server)
+    stays = _staying(partitions, held, changes)
 
     here: dict[int, list[Card]] = defaultdict(list)  # by row id of the partition
     leaving: dict[int, list[Card]] = defaultdict(list)
@@ -239,7 +240,7 @@ def _columns(
             now = held.get((server.pk, partition), _Held(0, 0))
             wanted, mark = now, None
             if rows := changes.get((server.pk, partition)):
-                wanted, mark = _after(now, rows), _mark(rows, user, bound=bound[server.pk])
+                wanted, mark = _after(now, rows), _mark(rows, user, bound=bound[server.pk], stays=stays[server.pk])
             was_somewhere |= now.all > 0
             if wanted.all:
                 is_wanted_somewhere = True
@@ -298,8 +299,26 @@ def _bound(
     return bound
 
 
+def _staying(
+    partitions: Iterable[Partition], held: Mapping[_Place, _Held], changes: Mapping[_Place, list[_Staged]]
+) -> dict[int, set[int]]:
+    """For each server the tenants in whose partitions it will still be, or is again, once all is current."""
+    owner = {partition.pk: partition.tenant_id for partition in partitions}
+    stays: dict[int, set[int]] = defaultdict(set)
+    for place in {**held, **dict.fromkeys(changes)}:
+        tenant = owner.get(place[1])
+        if tenant is not None and _after(held.get(place, _Held(0, 0)), changes.get(place, ())).all:
+            stays[place[0]].add(tenant)
+    return stays
+
+
 def _mark(
-    rows: list[_Staged], user: User, direction: Direction | None = None, *, bound: set[int] | None = None
+    rows: list[_Staged],
+    user: User,
+    direction: Direction | None = None,
+    *,
+    bound: Collection[int] = (),
+    stays: Collection[int] = (),
 ) -> Mark:
     newest = max(rows, key=lambda row: row.at)
     if direction is None:
@@ -307,13 +326,15 @@ def _mark(
         direction = {(True, False): Direction.IN, (False, True): Direction.OUT}.get(ends.pop(), Direction.CHANGE)
         if ends:
             direction = Direction.CHANGE
-    joins = {row.tenant for row in rows if row.kind_from is None and row.tenant is not None}
+    joins = {row.tenant for row in rows if row.kind_from is None}
+    # All rows of one mark are of one partition, so of one owner; the provider's are for tenants that stay.
+    others = set(bound) - (set(stays) if joins == {None} else joins)
     return Mark(
         direction=direction,
         by=newest.person,
         is_mine=newest.by == user.pk,
         at=newest.at,
-        waits=bool(joins and (bound or set()) - joins),
+        waits=bool(joins and others),
     )
 
 

@@ -111,9 +111,10 @@ def _refuse_idle(drawn: DrawnPlan) -> None:
     if drawn.waiting:
         first = drawn.waiting[0]
         more = len({waiting.server.pk for waiting in drawn.waiting}) - 1
+        owner = first.change.partition.tenant or "the provider"
         raise MoveRefused(
             f"{first.server}{f' and {more} more' if more else ''} must be marked clean before "
-            f"{first.change.partition.name} of {first.change.partition.tenant} may take it: it was in a partition of "
+            f"{first.change.partition.name} of {owner} may take it: it was in a partition of "
             "another tenant.",
             rule="waits_for_clean",
         )

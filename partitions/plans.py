@@ -173,7 +173,7 @@ class DrawnPlan:
     def _waits(self) -> str:
         servers = sorted({waiting.server.hostname for waiting in self.waiting})
         who = f"{servers[0]} waits" if len(servers) == 1 else f"{len(servers)} servers wait"
-        return f"{who} to be marked clean before joining another tenant."
+        return f"{who} to be marked clean before joining anything new."
 
 
 def draw_up_plan(
@@ -219,7 +219,7 @@ def draw_up_plan(
         violations=(
             *_each_once(
                 policy.check(table, limits(fabric, table), sm_ports_registered=table.sm_ports, standing=current),
-                handover.overtaking(plan, current),
+                handover.overtaking(plan, current, table),
             ),
             *_left_behind(selected, changes, current),
             *_into_retired(changes),
@@ -255,13 +255,16 @@ def _left_behind(
 
     Only what waits for its server to be clean is left by rights. One query, two when something was left.
     """
+    going = tuple(going)
     ports = {change.port_id for change in going}
     taken = {change.pk for change in selected}
     rows: list[StagedChange] = []
     for batch in mirror.batches(sorted(ports)):
         ids = set(StagedChange.objects.filter(port__in=batch).values_list("pk", flat=True)) - taken
         rows += StagedChange.objects.filter(pk__in=ids).whole().order_by("-at") if ids else ()
-    left, _ = handover.split(rows, current) if rows else ((), ())
+    # Beside what goes, because a server that leaves by this plan takes nothing more for now.
+    beside, _ = handover.split([*rows, *going], current) if rows else ((), ())
+    left = [change for change in beside if change.pk not in taken]
     told: set[str] = set()
     for change in left:
         server = change.port if change.port.hca is None else change.port.hca.server

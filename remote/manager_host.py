@@ -70,6 +70,7 @@ class Identity:
     log_file: str
     sharing: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+    options_digest: str = ""  # of the options that OpenSM was told, priorities left out; "" while none runs
     generation: int = 0
 
 
@@ -254,6 +255,7 @@ class ManagerHost(WatchVerbs):
             log_file=values.first("log_file"),
             sharing=sharing,
             problems=tuple(f"Manager host {self.name}: {text}" for text in values.all("problem") + sharing),
+            options_digest="".join(values.all("options_digest")[:1]),
             generation=values.number("generation"),
         )
 

@@ -111,6 +111,20 @@ def test_every_audit_action_and_rollout_state_is_documented():
     assert not [state for state in Rollout.State.values if f"\n### {state}\n" not in operating]
 
 
+@pytest.mark.parametrize("question", ["True now", "FabricUI", "You"])
+def test_the_page_for_people_on_call_answers_in_every_state(question):
+    from deploy.models import Rollout
+
+    operating = (ROOT / "docs/operating.md").read_text(encoding="utf-8")
+    sections = {part.split("\n", 1)[0]: part for part in operating.split("\n### ")[1:]}
+    silent = [
+        state
+        for state in Rollout.State.values
+        if not re.search(rf"^\*\*{question}:\*\* \S", sections.get(state, "").split("\n## ")[0], re.MULTILINE)
+    ]
+    assert not silent, f"docs/operating.md does not say “{question}” for {silent}"
+
+
 def test_every_audit_action_is_recorded_somewhere():
     from audit.actions import Action
     from deploy.models import Rollout

@@ -12,6 +12,7 @@ from django.utils.dateparse import parse_datetime
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
+from console.confirming import CHOICES, confirm_within
 from console.frame import holding_rollout, obstacle, the_subnet
 from console.looks import is_fresh
 from console.plan_changes import first_violations, hazard_notes, other_ports, partition_rows
@@ -22,6 +23,7 @@ from deploy import operations as deploy
 from deploy import queries
 from deploy.errors import DeployError
 from deploy.models import Observation
+from deploy.qualification import why_not
 from inventory.models import Subnet
 from partitions import operations
 from partitions.errors import InvalidSelection, PartitionsError, StalePlan
@@ -74,6 +76,7 @@ def _roll_out(request: HttpRequest, subnet: Subnet, selection: Selection) -> Htt
             observation=observation,
             reason=request.POST.get("reason", ""),
             looked_at=_moment(request.POST.get("looked_at", "")),
+            confirm_within=confirm_within(request.POST.get("confirm_within", "")),
         )
     except StalePlan as stale:
         return _page(request, subnet, selection, status=409, stale=str(stale))
@@ -115,8 +118,10 @@ def _page(
         "refusal": refusal,
         "reason_missing": reason_missing,
         "reason": request.POST.get("reason", ""),
+        "confirm_choices": CHOICES,
+        "confirm_within": request.POST.get("confirm_within", ""),
         "rollout": holding_rollout(subnet),
-        "blocked": obstacle(subnet),
+        "blocked": obstacle(subnet) or _unqualified(subnet),
         "fresh_s": settings.OBSERVATION_FRESH_S,
     }
     if pending is None:
@@ -142,6 +147,11 @@ def _page(
             }
     name = "console/plan.html#body" if request.htmx else "console/plan.html"  # type: ignore[attr-defined]
     return render(request, name, shown, status=status)
+
+
+def _unqualified(subnet: Subnet) -> str:
+    """Why no rollout may start although the mode is write: its qualification holds no longer."""
+    return why_not(subnet) if subnet.mode == Subnet.Mode.WRITE else ""
 
 
 def _moment(text: str) -> datetime | None:

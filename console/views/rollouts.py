@@ -7,11 +7,14 @@ from django.contrib import messages
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
+from console.confirming import to_confirm
 from console.evidence import closing, evidence
 from console.frame import the_subnet
+from console.states import meaning
 from console.views.home import no_subnet
 from deploy import operations, queries
 from deploy.errors import DeployError
@@ -41,6 +44,7 @@ def rollout(request: HttpRequest, public_id: str) -> HttpResponse:
     """One rollout: where it is, its story, its hosts and its evidence. The fragment asks again while it goes on."""
     shown = _found(public_id)
     found = evidence(shown)
+    outcomes = list(shown.outcomes.select_related("host").order_by("host__name"))
     name = "console/rollout.html#body" if request.htmx else "console/rollout.html"  # type: ignore[attr-defined]
     return render(
         request,
@@ -48,13 +52,22 @@ def rollout(request: HttpRequest, public_id: str) -> HttpResponse:
         {
             "rollout": shown,
             "steps": shown.steps.order_by("at", "pk"),
-            "outcomes": shown.outcomes.select_related("host").order_by("host__name"),
+            "outcomes": outcomes,
             "track": _track(shown),
             "evidence": found,
             "closing": closing(shown, found),
+            "meaning": meaning(
+                shown.state,
+                revision=shown.revision.number,
+                parent=shown.parent.number,
+                is_released=shown.released_at is not None,
+                awaits=to_confirm(shown, now=timezone.now()) is not None,
+                placed=sum(outcome.placed_at is not None for outcome in outcomes),
+            ),
             "may_act": is_operator(request.user),
             "is_running": Rollout.State(shown.state).is_running,
             "is_live": _is_live(shown),
+            "to_confirm": to_confirm(shown, now=timezone.now()),
         },
     )
 
@@ -64,6 +77,13 @@ def rollout(request: HttpRequest, public_id: str) -> HttpResponse:
 def cancel(request: HttpRequest, public_id: str) -> HttpResponse:
     """End a rollout that has not begun."""
     return _act(request, public_id, operations.cancel, reason=request.POST.get("reason", ""))
+
+
+@require_POST
+@operator_required
+def confirm(request: HttpRequest, public_id: str) -> HttpResponse:
+    """Keep what is taken back otherwise."""
+    return _act(request, public_id, operations.confirm, reason=request.POST.get("reason", ""))
 
 
 @require_POST
@@ -94,9 +114,9 @@ def _act(request: HttpRequest, public_id: str, act: Callable[..., Rollout], **fi
 
 
 def _is_live(shown: Rollout) -> bool:
-    """Whether the page should ask again: a worker is on it, or it is looked at again by itself."""
+    """Whether the page should ask again: a worker is on it, it is looked at again by itself, or it counts down."""
     state = Rollout.State(shown.state)
-    return state.is_running or state.is_waiting
+    return state.is_running or state.is_waiting or to_confirm(shown, now=timezone.now()) is not None
 
 
 def _track(shown: Rollout) -> list[dict[str, str]]:

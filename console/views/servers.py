@@ -7,6 +7,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
+from console.between import passage
 from console.frame import the_subnet
 from console.members import server_places, server_ties
 from console.ports import port_rows
@@ -81,6 +82,7 @@ def server(request: HttpRequest, public_id: str) -> HttpResponse:
             "staged": staged,
             "places": server_places(shown),
             "ties": server_ties(shown),
+            "passage": passage(shown),
             "is_at": Partition.objects.filter(memberships__port__hca__server=shown).distinct().order_by("name"),
             "partitions": Partition.objects.in_use()
             .filter(subnet=shown.subnet)

@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('deploy', '0004_table_changes'),
+        ('deploy', '0005_saga'),
         ('inventory', '0001_initial'),
     ]
 

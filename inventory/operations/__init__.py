@@ -11,7 +11,7 @@ from inventory.operations.enrolment import (
     rotate_credential,
 )
 from inventory.operations.imports import import_listing
-from inventory.operations.manager_hosts import enrol_manager_host, repin_manager_host
+from inventory.operations.manager_hosts import enrol_manager_host, repin_manager_host, retire_manager_host
 from inventory.operations.ports import confirm_port, confirm_ports, record_seen, reject_claim
 from inventory.operations.reports import register_report
 from inventory.operations.subnets import create_subnet, freeze, set_mode, unfreeze
@@ -29,6 +29,7 @@ __all__ = [
     "register_report",
     "reject_claim",
     "repin_manager_host",
+    "retire_manager_host",
     "revoke_credentials",
     "revoke_enrolment_token",
     "rotate_credential",

@@ -3,11 +3,13 @@
 import re
 
 from django.db.models import Q
+from django.utils import timezone
 
 from audit.actions import Action
 from audit.record import record
 from audit.values import Actor
 from inventory.errors import AlreadyThere, InventoryError
+from inventory.guards import why_not_retire
 from inventory.models import ManagerHost, Port, Subnet
 from inventory.races import settle
 from inventory.subjects import manager_host_subject
@@ -112,6 +114,37 @@ def repin_manager_host(
             subject=manager_host_subject(host),
             before=before,
             after=_pins(host),
+            reason=reason.strip(),
+        )
+        return host
+
+    return settle(change)
+
+
+def retire_manager_host(*, manager_host: ManagerHost, actor: Actor, reason: str) -> ManagerHost:
+    """Take `manager_host` out for good: nobody asks it any more, and its SM is a stranger from then on.
+
+    Works without the machine's help, because a dead one is the usual case; whoever retires a living one stops OpenSM
+    there first, or its SM is told as unregistered. Nothing is deleted: rollouts keep its name, which is free again.
+    Raises InventoryError without a reason, for one that is retired, or while a rollout works with it.
+    """
+    if not reason.strip():
+        raise InventoryError("Retiring a manager host needs a reason: the next person asks where the standby went.")
+
+    def change() -> ManagerHost:
+        host = ManagerHost.with_retired.select_for_update().get(pk=manager_host.pk)
+        if host.retired_at is not None:
+            raise InventoryError(f"Manager host {host.name} was retired already.")
+        why = why_not_retire(host)
+        if why:
+            raise InventoryError(why)
+        host.retired_at = timezone.now()
+        host.save(update_fields=["retired_at"])
+        record(
+            action=Action.MANAGER_HOST_RETIRE,
+            actor=actor,
+            subject=manager_host_subject(host),
+            before={"address": host.address, "port_guid": str(host.port_guid), **_pins(host)},
             reason=reason.strip(),
         )
         return host

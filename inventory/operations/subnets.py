@@ -1,8 +1,6 @@
 """Subnets: create one, say how far FabricUI may go there, freeze and unfreeze it."""
 
 import re
-from collections.abc import Mapping
-from typing import Any
 
 from django.utils import timezone
 
@@ -10,6 +8,7 @@ from audit.actions import Action
 from audit.record import record
 from audit.values import Actor
 from inventory.errors import AlreadyThere, InventoryError, NotQualified
+from inventory.guards import why_not_write
 from inventory.models import DEFAULT_PREFIX, Subnet
 from inventory.races import settle
 from inventory.subjects import subnet_subject
@@ -38,13 +37,11 @@ def create_subnet(*, name: str, actor: Actor, prefix: str = DEFAULT_PREFIX) -> S
     return settle(change)
 
 
-def set_mode(
-    *, subnet: Subnet, mode: str, actor: Actor, qualification: Mapping[str, Any] | None = None, reason: str = ""
-) -> Subnet:
+def set_mode(*, subnet: Subnet, mode: str, actor: Actor, reason: str = "") -> Subnet:
     """Let FabricUI go as far as `mode` in `subnet`, and no further.
 
-    *Write* needs a qualification report, given here or kept from before; a report that says `"passed": false` does
-    not do. Raises NotQualified, InventoryError for a mode there is not.
+    *Write* needs that no guard speaks against it (`inventory/guards.py`): a valid, signed qualification report.
+    Raises NotQualified with the sentence of the guard, InventoryError for a mode there is not.
     """
     if mode not in Subnet.Mode.values:
         raise InventoryError(f"“{mode[:20]}” is no mode. Choose {', '.join(Subnet.Mode.values)}.")
@@ -52,16 +49,12 @@ def set_mode(
     def change() -> Subnet:
         row = Subnet.objects.select_for_update().get(pk=subnet.pk)
         before = {"mode": row.mode}
-        if qualification is not None:
-            row.qualification = dict(qualification)
-        if mode == Subnet.Mode.WRITE and (not row.qualification or row.qualification.get("passed") is False):
-            raise NotQualified(
-                f"Subnet {row.name} cannot be written to yet: no qualification report shows that its managers and its "
-                "fabric behave as FabricUI expects. Run the qualification in mode observe and store its report."
-            )
+        why = why_not_write(row) if mode == Subnet.Mode.WRITE else ""
+        if why:
+            raise NotQualified(why)
         row.mode = mode
-        row.save(update_fields=["mode", "qualification"])
-        after = {"mode": row.mode, "qualified": bool(row.qualification)}
+        row.save(update_fields=["mode"])
+        after = {"mode": row.mode}
         record(
             action=Action.SUBNET_MODE,
             actor=actor,
@@ -113,6 +106,6 @@ def unfreeze(*, subnet: Subnet, actor: Actor, reason: str = "") -> Subnet:
 
 def _refresh(subnet: Subnet, row: Subnet) -> Subnet:
     """The caller's own object, brought up to what the transaction wrote."""
-    subnet.mode, subnet.qualification = row.mode, row.qualification
+    subnet.mode = row.mode
     subnet.frozen_at, subnet.frozen_reason = row.frozen_at, row.frozen_reason
     return subnet

@@ -9,8 +9,8 @@ from django.urls import reverse
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from deploy.models import Observation, Rollout, RolloutStep
-from inventory.models import Port, PortConflict
+from deploy.models import HostCheck, Observation, Rollout, RolloutStep
+from inventory.models import ManagerHost, Port, PortConflict
 from partitions import operations
 from subnet.default import OPEN
 from tests.console.drifted import everything
@@ -31,6 +31,15 @@ def busy(site):
     )
     operations.stage_default(subnet=provider.subnet, keywords=OPEN, members=(), actor=provider.olga, reason="ticket 9")
     provider.observe()
+    now = timezone.now()
+    facts = {
+        "options": {"sm_priority": "5"}, "is_pinned": False, "opensm_version": "3.3.23",
+        "pieces": [["python", True, "/usr/bin/python3 3.11"], ["umad", False, "Load the module: modprobe ib_umad."]],
+    }  # fmt: skip
+    HostCheck.objects.create(
+        host=ManagerHost.objects.first(), requested_by_name="Olga", requested_at=now, finished_at=now, state="DONE",
+        facts=facts,
+    )  # fmt: skip
     return site
 
 
@@ -38,6 +47,9 @@ def addresses(site) -> dict[str, str]:
     names = {"board", "plan", "rollouts", "servers", "managers", "drift", "partitions", "audit"}
     pages = {name: reverse(f"console:{name}") for name in names}
     pages["rollout"] = reverse("console:rollout", args=[Rollout.objects.first().public_id])
+    host = ManagerHost.objects.first()
+    pages["manager"] = reverse("console:manager", args=[host.public_id])
+    pages["qualification"] = reverse("console:qualification", args=[site.provider.subnet.public_id])
     pages["server"] = reverse("console:server", args=[site.provider.servers[4].public_id])
     # The first server of each is on its way out, or on its way in; the third holds nothing.
     for partition in (site.training, site.research, site.storage):

@@ -97,7 +97,7 @@ def moving(site):
 def test_a_move_between_tenants_shows_both_halves(site, operator, moving):
     site.provider.observe()
     shown = text(operator.get(reverse("console:plan")))
-    assert "Not in this rollout: joins another tenant" in shown
+    assert "Not in this rollout: joins once it is clean" in shown
     assert re.search(r"srv-001 2 ports, Olga Acme in this plan after that research Bert", shown)
     assert "joins when clean" in text(operator.get(reverse("console:board")))
 

@@ -18,6 +18,7 @@ from subnet.guid import GUID
 from subnet.pkey import Membership, PKey
 from subnet.table import Member, Partition, PartitionTable
 from tests.deploy.fakes import Clock, FakeSite
+from tests.qualified import qualify
 
 OLGA = Actor(kind=ActorKind.PERSON, key="olga", name="Olga")
 TRAINING, INFERENCE, RENDER = PKey(0x2C41), PKey(0x2C42), PKey(0x2C43)
@@ -122,6 +123,7 @@ def make_scene(
             subnet=subnet, name=host.name, address="127.0.0.1", ssh_user="fabricui", host_key="ssh-ed25519 AAAA",
             port_guid=host.port.guid, wrapper_digest="w" * 64, reader_digest="r" * 64,
         )  # fmt: skip
+    qualify(subnet)
     scene = Scene(site, subnet, clock, first=None, where={1: TRAINING, 2: TRAINING, 3: INFERENCE})  # type: ignore[arg-type]
     if by_hand:
         site.meaning[by_hand] = scene.table()

@@ -5,9 +5,18 @@ import pytest
 from audit.models import Event
 from inventory.errors import AlreadyThere, InventoryError, NotQualified
 from inventory.models import ManagerHost, Port, Subnet
-from inventory.operations import create_subnet, enrol_manager_host, freeze, repin_manager_host, set_mode, unfreeze
+from inventory.operations import (
+    create_subnet,
+    enrol_manager_host,
+    freeze,
+    repin_manager_host,
+    retire_manager_host,
+    set_mode,
+    unfreeze,
+)
 from subnet.errors import InvalidGUID
 from tests.inventory.reports import GUID_A, GUID_B, OLGA, enrolled, everything, port, registers
+from tests.qualified import qualify
 
 pytestmark = pytest.mark.django_db
 
@@ -34,21 +43,25 @@ def test_a_name_stands_for_one_subnet(subnet):
         create_subnet(name="lab", actor=OLGA)
 
 
-@pytest.mark.parametrize("report", [None, {}, {"passed": False}])
-def test_write_needs_a_report_that_passed(subnet, report):
+def test_write_needs_that_no_guard_speaks_against_it(subnet, monkeypatch):
+    monkeypatch.setattr("inventory.guards._before_write", [lambda subnet: "", lambda subnet: f"Not {subnet}."])
     before = everything()
-    with pytest.raises(NotQualified):
-        set_mode(subnet=subnet, mode="WRITE", qualification=report, actor=OLGA)
+    with pytest.raises(NotQualified, match=r"^Not lab\.$"):
+        set_mode(subnet=subnet, mode="WRITE", actor=OLGA)
     assert everything() == before
+    set_mode(subnet=subnet, mode="PROPOSE", actor=OLGA)  # which places nothing
 
 
-def test_write_keeps_its_report(subnet):
-    set_mode(subnet=subnet, mode="WRITE", qualification={"site": "lab"}, actor=OLGA, reason="the lab's own")
+def test_the_guard_of_the_house_asks_for_a_signed_report(subnet):
+    with pytest.raises(NotQualified, match=r"manage\.py qualify lab"):
+        set_mode(subnet=subnet, mode="WRITE", actor=OLGA)
+    qualify(subnet)
+    set_mode(subnet=subnet, mode="WRITE", actor=OLGA)
     assert subnet.mode == Subnet.objects.get().mode == "WRITE"
     set_mode(subnet=subnet, mode="OBSERVE", actor=OLGA)
     set_mode(subnet=subnet, mode="WRITE", actor=OLGA)
     event = Event.objects.last()
-    assert (event.before, event.after) == ({"mode": "OBSERVE"}, {"mode": "WRITE", "qualified": True})
+    assert (event.before, event.after) == ({"mode": "OBSERVE"}, {"mode": "WRITE"})
 
 
 def test_there_are_three_modes(subnet):
@@ -130,3 +143,30 @@ def test_who_sees_servers(subnet, olga, ada, charlie, alice):
     assert seen == {"Olga": 1, "Ada": 1, "Charlie": 0, "Alice": 0, "AnonymousUser": 0}
     olga.is_active = False
     assert not Server.objects.visible_to(olga).exists()
+
+
+def test_a_retired_manager_host_is_asked_no_more_and_its_name_is_free(subnet):
+    first = enrol_manager_host(subnet=subnet, **HOST, actor=OLGA)
+    retire_manager_host(manager_host=first, actor=OLGA, reason="the machine burned")
+    assert not ManagerHost.objects.exists()
+    assert ManagerHost.with_retired.get().retired_at is not None
+    assert not subnet.manager_hosts.exists()
+    event = Event.objects.last()
+    assert (event.action, event.reason) == ("inventory:manager-host:retire", "the machine burned")
+    again = enrol_manager_host(subnet=subnet, **HOST, actor=OLGA)
+    assert ManagerHost.objects.get() == again
+
+
+def test_a_retirement_needs_a_reason_happens_once_and_may_be_refused(subnet, monkeypatch):
+    host = enrol_manager_host(subnet=subnet, **HOST, actor=OLGA)
+    before = everything()
+    with pytest.raises(InventoryError, match="reason"):
+        retire_manager_host(manager_host=host, actor=OLGA, reason=" ")
+    monkeypatch.setattr("inventory.guards._before_retirement", [lambda host: f"A rollout works with {host}."])
+    with pytest.raises(InventoryError, match="A rollout works with ufm-a"):
+        retire_manager_host(manager_host=host, actor=OLGA, reason="old")
+    assert everything() == before
+    monkeypatch.setattr("inventory.guards._before_retirement", [])
+    retire_manager_host(manager_host=host, actor=OLGA, reason="old")
+    with pytest.raises(InventoryError, match="already"):
+        retire_manager_host(manager_host=host, actor=OLGA, reason="old")

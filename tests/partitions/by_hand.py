@@ -14,6 +14,7 @@ from inventory.models import HCA, ManagerHost, Port, Server, Subnet
 from people.models import Tenant, User
 from subnet.guid import GUID
 from subnet.opensm_reading import read
+from tests.qualified import qualify
 from tests.subnet.test_adoption import LEAVES, SM_PORTS, N, fabric
 
 HOSTS = ("m1", "m2")
@@ -101,6 +102,7 @@ def build(*, mode: str = Subnet.Mode.WRITE) -> ByHand:
             subnet=subnet, name=name, address="127.0.0.1", ssh_user="fabricui", host_key="ssh-ed25519 AAAA",
             port_guid=guid, wrapper_digest="0" * 64, reader_digest="0" * 64,
         )  # fmt: skip
+    qualify(subnet)
     server = Server.objects.create(subnet=subnet, hostname="srv-003")
     hca = HCA.objects.create(server=server, node_guid=GUID("0x0210fa0300a30000"), device="mlx5_0")
     now: datetime = timezone.now()

@@ -22,6 +22,7 @@ from partitions.selection import Selection
 from people.models import Tenant, User
 from subnet.guid import GUID
 from subnet.table import PartitionTable
+from tests.qualified import qualify
 
 SM_PORTS = (GUID("0x0002c903000a0001"), GUID("0x0002c903000b0001"))
 
@@ -154,6 +155,7 @@ def build() -> Provider:
             subnet=subnet, name=f"m{number}", address="127.0.0.1", ssh_user="fabricui", host_key="ssh-ed25519 AAAA",
             port_guid=guid, wrapper_digest="0" * 64, reader_digest="0" * 64,
         )  # fmt: skip
+    qualify(subnet)
     deploy.record_first_revision(subnet=subnet, table=PartitionTable(sm_ports=SM_PORTS), actor=SYSTEM)
     return Provider(
         subnet=subnet,

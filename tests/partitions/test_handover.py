@@ -5,6 +5,7 @@ import pytest
 from deploy.models import Rollout
 from inventory.models import Port
 from partitions import operations
+from partitions.board import board
 from partitions.errors import MoveRefused, StalePlan
 from partitions.models import Membership, StagedChange
 from partitions.selection import Selection
@@ -62,7 +63,7 @@ def test_the_whole_way(provider, leased, training, berts):
     drawn = provider.plan(provider.olga)
     assert drawn.is_idle
     assert drawn.sentence == (
-        "Nothing would change on the fabric. srv-001 waits to be marked clean before joining another tenant."
+        "Nothing would change on the fabric. srv-001 waits to be marked clean before joining anything new."
     )
     assert not any(waits.is_member for waits in drawn.waiting)
     with pytest.raises(MoveRefused, match="srv-001 must be marked clean before berts of Bert may take it") as refused:
@@ -151,3 +152,62 @@ def test_a_move_of_which_nothing_was_placed_binds_nobody(provider, training, ber
     operations.discard(changes=StagedChange.objects.all(), actor=provider.olga)
     provider.move(server, None, berts)
     assert provider.plan(provider.olga).waiting == ()
+
+
+def test_a_server_that_leaves_its_tenant_takes_none_of_the_providers_keys_either(provider, leased, training, storage):
+    """The port takes no new key until the server is clean, whoever's it is."""
+    operations.stage_add(server=leased, target=storage, actor=provider.olga)
+    assert provider.plan(provider.olga).waiting == ()  # it stays Acme's, and tenants share what is the provider's
+    provider.move(leased, training, None)
+    assert {waits.change.partition.name for waits in provider.plan(provider.olga).waiting} == {"storage"}
+
+    provider.settle(provider.roll_out(provider.olga))
+    assert members() == set()
+    drawn = provider.plan(provider.olga)
+    assert drawn.is_idle
+    assert len(drawn.waiting) == 2
+    with pytest.raises(MoveRefused, match="marked clean before storage of the provider may take it"):
+        provider.roll_out(provider.olga)
+
+    provider.observe()
+    operations.mark_clean(server=leased, actor=provider.otto, reason="erased")
+    provider.settle(provider.roll_out(provider.olga))
+    assert members() == {"storage"}
+
+
+def test_a_server_that_stays_in_one_of_its_tenants_partitions_may_join_the_providers(
+    provider, leased, training, inference, storage
+):
+    operations.stage_add(server=leased, target=inference, actor=provider.olga)
+    provider.settle(provider.roll_out(provider.olga))
+    provider.move(leased, training, None)
+    operations.stage_add(server=leased, target=storage, actor=provider.olga)
+    assert provider.plan(provider.olga).waiting == ()
+
+
+def test_back_with_its_former_tenant_it_may_join_the_providers_at_once(provider, leased, training, inference, storage):
+    provider.settled_move(leased, training, None)
+    provider.move(leased, None, inference)
+    operations.stage_add(server=leased, target=storage, actor=provider.olga)
+    assert provider.plan(provider.olga).waiting == ()
+
+
+def test_a_providers_key_that_slipped_into_a_plan_is_refused_from_the_plan_itself(
+    provider, leased, training, storage, monkeypatch
+):
+    """Whatever staged it: the plan is judged by what it does to ports."""
+    provider.move(leased, training, None)
+    provider.move(leased, None, storage)
+    monkeypatch.setattr("partitions.handover.split", lambda rows, current: (tuple(rows), ()))
+    refused = [violation for violation in provider.plan(provider.olga).refusals if violation.rule == "not_clean"]
+    assert len(refused) == 2
+    assert "leaves acme" in refused[0].sentence
+
+
+def test_the_board_shows_that_the_providers_waits(provider, leased, training, storage):
+    provider.move(leased, training, None)
+    provider.move(leased, None, storage)
+    columns = board(subnet=provider.subnet, user=provider.olga).columns
+    [card] = next(column.cards for column in columns if column.name == "storage")
+    assert card.mark is not None
+    assert card.mark.waits
