@@ -57,7 +57,9 @@ class Action(StrEnum):
     SERVER_CREDENTIAL_REVOKE = "inventory:server:credential-revoke", "revoked the credential of server"
     PORT_SEEN = "inventory:port:seen", "saw unregistered ports or new cabling on"
     PORT_CONFIRM = "inventory:port:confirm", "confirmed port"
+    PORT_WITNESS = "inventory:port:witness", "confirmed by both witnesses ports of"
     PORT_CONFLICT = "inventory:port:conflict", "claims a port of another server:"
+    SERVER_LABEL = "inventory:server:label", "labelled server"
     PORT_CONFLICT_DECIDE = "inventory:port:conflict-decide", "decided a conflict about port"
 
     # partitions
@@ -70,6 +72,8 @@ class Action(StrEnum):
     DEFAULT_DISCARD = "partitions:default:discard", "discarded a staged change of Default on subnet"
     MEMBER_STAGE = "partitions:member:stage", "staged a change of"
     MEMBER_DISCARD = "partitions:member:discard", "discarded a staged change of"
+    HCA_REPLACE = "partitions:hca:replace", "replaced an HCA of"
+    HCA_REPLACE_UNDO = "partitions:hca:replace-undo", "took back the replacement of an HCA of"
     SERVER_CLEAN = "partitions:server:clean", "marked as clean server"
     MEMBER_SETTLE = "partitions:member:settle", "brought the board up to"
 

@@ -2,7 +2,23 @@
 
 from django.urls import path
 
-from console.views import adoption, audit, board, home, managers, partition, partitions, plan, rollouts, servers
+from console.views import (
+    adoption,
+    audit,
+    board,
+    conflicts,
+    enrolment,
+    home,
+    labels,
+    leaves,
+    managers,
+    partition,
+    partitions,
+    plan,
+    replacement,
+    rollouts,
+    servers,
+)
 
 app_name = "console"
 urlpatterns = [
@@ -22,7 +38,16 @@ urlpatterns = [
     path("servers/<str:public_id>/", servers.server, name="server"),
     path("servers/<str:public_id>/clean/", servers.mark_clean, name="server_clean"),
     path("ports/<str:guid>/confirm/", servers.confirm_port, name="port_confirm"),
-    path("conflicts/<int:pk>/reject/", servers.reject_claim, name="conflict_reject"),
+    path("servers/<str:public_id>/replacement/", replacement.replace, name="replacement"),
+    path("servers/<str:public_id>/replacement/undo/", replacement.undo, name="replacement_undo"),
+    path("conflicts/", conflicts.conflicts, name="conflicts"),
+    path("conflicts/<int:pk>/<slug:decision>/", conflicts.decide, name="conflict_decide"),
+    path("leaves/", leaves.leaves, name="leaves"),
+    path("leaves/<str:guid>/", leaves.leaf, name="leaf"),
+    path("strays/", leaves.strays, name="strays"),
+    path("enrolment/", enrolment.enrolment, name="enrolment"),
+    path("labels/", labels.labels, name="labels"),
+    path("labels/export.<str:form>", labels.export, name="labels_export"),
     path("managers/", managers.managers, name="managers"),
     path("managers/look/", managers.look, name="managers_look"),
     path("subnets/<str:public_id>/adoption/", adoption.page, name="adoption"),

@@ -180,7 +180,8 @@ PKEY_COOL_DOWN_DAYS = environment.number("FABRICUI_PKEY_COOL_DOWN_DAYS", 30)
 
 # --- registration -------------------------------------------------------------------------------------------
 MANAGEMENT_NETWORKS = environment.words("FABRICUI_MANAGEMENT_NETWORKS", "127.0.0.0/8,::1/128")
-REGISTRATION_TRUST = environment.choice("FABRICUI_REGISTRATION_TRUST", "person", ("person", "enrolled"))
+REGISTRATION_TRUST = environment.choice("FABRICUI_REGISTRATION_TRUST", "person", ("person", "witnessed", "enrolled"))
+REGISTER_URL = environment.text("FABRICUI_REGISTER_URL", "")  # how servers reach the door, for the install line
 
 # --- probes -------------------------------------------------------------------------------------------------
 # Only the probe worker's account can read this key; it is not the managers' one.

@@ -1,6 +1,7 @@
 """register_report: bring the inventory up to what a server says, as far as that is the server's to say.
 
-Gather (six queries), judge (pure, `inventory/reconcile.py`), write. Nothing is ever removed or moved to another server.
+Gather (six queries), judge (pure, `inventory/reconcile.py`), write, hear both witnesses. Nothing is ever removed or
+moved to another server. What became of the server and its ports is kept as history.
 """
 
 from dataclasses import dataclass, field
@@ -13,12 +14,15 @@ from django.utils import timezone
 
 from audit.actions import Action
 from audit.record import record
-from inventory.models import HCA, ManagerHost, Port, PortConflict, Server
-from inventory.operations.ports import REJECTED
+from inventory import evidence, history, ownership
+from inventory.history import Kind, Witness
+from inventory.models import HCA, HistoryEntry, ManagerHost, Port, PortConflict, Server
+from inventory.operations.conflicts import REJECTED
 from inventory.races import settle
 from inventory.reconcile import Judgement, Known, Outcome, fields_of, judge
 from inventory.report import Report, ReportedPort
 from inventory.subjects import port_subject, server_actor, server_subject
+from inventory.testimony import COLUMNS, heard, hosts_named, keep_home, write_down
 from subnet.guid import GUID
 
 
@@ -75,6 +79,7 @@ class _Changes:
     after: dict[str, Any] = field(default_factory=dict)
     conflicts: list[tuple[Port, Judgement]] = field(default_factory=list)
     touched: set[GUID] = field(default_factory=set)  # ports of which anything, their HCA included, was news
+    entries: list[HistoryEntry] = field(default_factory=list)
 
 
 def register_report(*, server: Server, report: Report) -> Receipt:
@@ -95,10 +100,13 @@ def _register(server_id: int, report: Report, at: datetime) -> Receipt:
     changes = _Changes()
     # In order of GUID, so that two reports that name the same ports wait for each other instead of both.
     for judgement in sorted(judgements, key=lambda one: (one.reported.node_guid or "", one.reported.guid or "")):
-        _write(judgement, known, changes, at)
+        _write(judgement, known, changes, at, report)
     not_reported = _mark_missing(judgements, known, changes, at)
-    outcomes = tuple(_outcome(judgement, changes) for judgement in judgements)
     is_changed = bool(changes.after) or bool(changes.conflicts) or server.report_digest != report.digest
+    if is_changed:
+        server.reported_at = at
+        _hear_both(server, changes, at)
+    outcomes = tuple(_outcome(judgement, changes) for judgement in judgements)
     sentence = report.note
     if report.hostname != server.hostname:
         sentence = f"The server reports as {report.hostname}; here it stays {server.hostname}, as enrolled. {sentence}"
@@ -110,6 +118,13 @@ def _register(server_id: int, report: Report, at: datetime) -> Receipt:
     server.boot_id, server.reported_at = report.boot_id, at
     server.report, server.report_digest = dict(report.raw), report.digest
     server.save(update_fields=["boot_id", "reported_at", "report", "report_digest"])
+    if old_boot_id and report.boot_id and old_boot_id != report.boot_id:
+        changes.entries.append(
+            history.entry(
+                Kind.REBOOT, Witness.SERVER, what=server, before=old_boot_id, after=report.boot_id, at=at, server=server
+            )
+        )
+    history.keep(changes.entries)
     _record(receipt, changes, is_first=is_first, boot_ids=(old_boot_id, report.boot_id))
     return receipt
 
@@ -132,19 +147,12 @@ def _gather(server: Server, report: Report) -> Known:
     )
 
 
-def _write(judgement: Judgement, known: Known, changes: _Changes, at: datetime) -> None:
+def _write(judgement: Judgement, known: Known, changes: _Changes, at: datetime, report: Report) -> None:
     """Write what one judgement asks for, and nothing where the rows say so already."""
     reported, port = judgement.reported, judgement.port
     match judgement.outcome:
-        case Outcome.CONFLICT if port is not None:
-            rejected = PortConflict.objects.filter(port=port, claimed_by=known.server, decision=REJECTED)
-            if rejected.exists():
-                return
-            _, is_new = PortConflict.objects.get_or_create(
-                port=port, claimed_by=known.server, closed_at=None, defaults={"claim": dict(reported.raw)}
-            )
-            if is_new:
-                changes.conflicts.append((port, judgement))
+        case Outcome.CONFLICT:
+            _open_conflict(judgement, known, changes, report)
         case Outcome.ETHERNET if port is not None:
             _change(port, {"link_layer": Port.LinkLayer.ETHERNET, "missing_since": None}, changes)
         case Outcome.NO_GUID | Outcome.NO_LINK_LAYER | Outcome.DUPLICATE if port is not None:
@@ -152,13 +160,14 @@ def _write(judgement: Judgement, known: Known, changes: _Changes, at: datetime) 
         case Outcome.NEW | Outcome.CHANGED:
             assert reported.guid is not None  # noqa: S101  judge() gives NEW and CHANGED to no other
             news = len(changes.after)
-            values = fields_of(reported) | {"hca": _hca(reported, known, changes)}
+            values = fields_of(reported) | {"hca": _hca(reported, known, changes, at)}
             is_elsewhere = reported.subnet_prefix not in {None, known.server.subnet.prefix}
             is_new = judgement.outcome is Outcome.NEW
             is_trusted = is_new and settings.REGISTRATION_TRUST == "enrolled" and not is_elsewhere
             if is_trusted and (port is None or port.confirmed_at is None):
-                values |= {"confirmed_at": at, "confirmed_how": "enrolled"}
+                values |= {"confirmed_at": at, "confirmed_how": ownership.ENROLLED}
             if port is not None:
+                _note(port, values, known.server, changes, at)
                 _change(port, values, changes)
             else:
                 Port.objects.create(subnet=known.server.subnet, guid=reported.guid, **values)
@@ -167,10 +176,90 @@ def _write(judgement: Judgement, known: Known, changes: _Changes, at: datetime) 
                 changes.touched.add(reported.guid)
 
 
-def _hca(reported: ReportedPort, known: Known, changes: _Changes) -> HCA:
+def _open_conflict(judgement: Judgement, known: Known, changes: _Changes, report: Report) -> None:
+    """Open a conflict with both sides' evidence, unless it is open already or the same claim was rejected.
+
+    A claim whose port nobody has yet (its HCA is another server's) gets a row for the port: a place for the decision.
+    """
+    reported, port = judgement.reported, judgement.port
+    if port is None:
+        assert reported.guid is not None  # noqa: S101  judge() calls nothing else a conflict
+        port = Port.objects.create(subnet=known.server.subnet, guid=reported.guid, number=reported.number)
+    if PortConflict.objects.filter(port=port, claimed_by=known.server, decision=REJECTED).exists():
+        return
+    claim = dict(reported.raw)
+    stands = evidence.evidence(port=port, claimant=known.server, report=report.raw, claim=claim)
+    _, is_new = PortConflict.objects.get_or_create(
+        port=port, claimed_by=known.server, closed_at=None, defaults={"claim": claim, "evidence": stands}
+    )
+    if is_new:
+        changes.conflicts.append((port, judgement))
+
+
+def _note(port: Port, values: dict[str, Any], server: Server, changes: _Changes, at: datetime) -> None:
+    """History of what a report says anew of a port that was this server's already."""
+    if port.hca is None or port.hca.server_id != server.pk:
+        return
+
+    def note(kind: Kind, before: str, after: str) -> None:
+        changes.entries.append(
+            history.entry(
+                kind, Witness.SERVER, what=port.guid, before=before, after=after, at=at, server=server, port=port
+            )
+        )
+
+    if port.state and values["state"] and port.state != values["state"]:
+        note(Kind.LINK, port.state, values["state"])
+    if port.missing_since is not None:
+        note(Kind.MISSING, "missing", "reported again")
+
+
+def _hear_both(server: Server, changes: _Changes, at: datetime) -> None:
+    """Compare what the server says now with what the fabric last showed. Two to five queries, whatever changed.
+
+    Where the site takes the passive proof, ports on which both agree are confirmed by it.
+    """
+    ports = list(Port.objects.filter(hca__server=server).select_related("hca"))
+    unseen = [port.guid for port in ports if port.seen_at is None]
+    pasted: dict[GUID, GUID] = {}
+    if unseen and server.subnet.looked_at is not None:
+        nodes = Port.objects.filter(subnet=server.subnet_id, seen_node_guid__in=unseen)
+        pasted = dict(nodes.values_list("seen_node_guid", "guid"))
+    named = hosts_named(server.subnet, {port.seen_description for port in ports})
+    disputed: set[int] = set()
+    if changes.conflicts or any(port.seen_at is not None and port.confirmed_at is None for port in ports):
+        disputed = set(PortConflict.objects.filter(closed_at=None, port__in=ports).values_list("port_id", flat=True))
+    rows = []
+    for port in ports:
+        said = heard(
+            port,
+            server=server,
+            subnet=server.subnet,
+            looked_at=server.subnet.looked_at,
+            names=named.get(port.seen_description, ""),
+            port_of_node=pasted.get(port.guid),
+        )
+        is_news = write_down(port, said)
+        is_proven = said is not None and said.is_proof and settings.REGISTRATION_TRUST != ownership.PERSON
+        is_member = port.link_layer == Port.LinkLayer.INFINIBAND and port.pk not in disputed
+        if is_proven and is_member and port.confirmed_at is None:
+            port.confirmed_at, port.confirmed_how = at, ownership.WITNESSED
+            is_news = True
+            told = changes.after.setdefault(str(port.guid), {})
+            told |= _plain({"confirmed_at": at, "confirmed_how": ownership.WITNESSED})
+        if is_news | keep_home(port):
+            rows.append(port)
+    columns = ["confirmed_at", "confirmed_how", "home_leaf_guid", "home_leaf_port", *COLUMNS]
+    Port.objects.bulk_update(rows, columns)
+
+
+def _hca(reported: ReportedPort, known: Known, changes: _Changes, at: datetime) -> HCA:
     """The server's HCA that `reported` belongs to, created or renamed as the report says."""
     hca = known.own_hca(reported)
     said: dict[str, Any] = {"device": reported.device, "system_image_guid": reported.system_image_guid}
+    said |= {
+        name: text[:64] for name in ("firmware", "board_id") if (text := str(reported.raw.get(name) or "").strip())
+    }
     if reported.node_guid is not None:
         said["node_guid"] = reported.node_guid
     if hca is None:
@@ -183,6 +272,19 @@ def _hca(reported: ReportedPort, known: Known, changes: _Changes) -> HCA:
         key = f"hca {hca.node_guid or hca.device}"
         changes.before[key] = _plain({name: getattr(hca, name) for name in news})
         changes.after[key] = _plain(news)
+        for name, kind in (("device", Kind.DEVICE), ("firmware", Kind.FIRMWARE)):
+            if name in news and getattr(hca, name):
+                changes.entries.append(
+                    history.entry(
+                        kind,
+                        Witness.SERVER,
+                        what=hca.node_guid or hca.device,
+                        before=getattr(hca, name),
+                        after=news[name],
+                        at=at,
+                        server=known.server,
+                    )
+                )
         for name, value in news.items():
             setattr(hca, name, value)
         hca.save(update_fields=list(news))
@@ -212,6 +314,18 @@ def _mark_missing(judgements: tuple[Judgement, ...], known: Known, changes: _Cha
     for port in missing:
         if port.missing_since is None:
             _change(port, {"missing_since": at}, changes)
+            changes.entries.append(
+                history.entry(
+                    Kind.MISSING,
+                    Witness.SERVER,
+                    what=port.guid,
+                    before="reported",
+                    after="missing",
+                    at=at,
+                    server=known.server,
+                    port=port,
+                )
+            )
     return tuple(sorted(port.guid for port in missing))
 
 
@@ -221,7 +335,7 @@ def _outcome(judgement: Judgement, changes: _Changes) -> PortOutcome:
         outcome = Outcome.UNCHANGED
     confirmed = "confirmed_at" in changes.after.get(str(reported.guid), {})
     if outcome in {Outcome.CHANGED, Outcome.UNCHANGED, Outcome.NEW} and port is not None:
-        confirmed = port.confirmed_at is not None
+        confirmed = confirmed or ownership.is_trusted(port)
     return PortOutcome(
         device=reported.device,
         number=reported.number,
