@@ -64,6 +64,7 @@ def server_rows(servers: Sequence[Server], *, now: datetime) -> list[ServerRow]:
             disagree=Count("pk", filter=Q(testimony=Verdict.DISAGREES)),
             agree=Count("pk", filter=Q(testimony=Verdict.AGREES)),
             unseen=Count("pk", filter=Q(testimony=Verdict.UNSEEN)),
+            unheard=Count("pk", filter=Q(testimony="")),
         )
     )
     counts = {row.pop("hca__server"): row for row in counted}
@@ -171,7 +172,9 @@ def _witnesses(counts: dict[str, Any]) -> Lamp:
         return Lamp(Colour.WARN, "eye", f"{counts['unseen']} of {ports} never seen")
     if ports and counts.get("agree") == ports:
         return Lamp(Colour.GOOD, "circle-check", "both agree")
-    return Lamp(Colour.IDLE, "help-circle", "not provable here") if ports else lamps.UNKNOWN
+    if not ports or counts.get("unheard") == ports:
+        return Lamp(Colour.IDLE, "help-circle", "not compared yet")
+    return Lamp(Colour.IDLE, "help-circle", "not provable here")
 
 
 def _partition_names(ids: list[int]) -> dict[int, list[str]]:

@@ -30,7 +30,7 @@ def heard(
     if claim is None and sighting is None:
         return None
     around = Surroundings(
-        looked_at=looked_at,
+        looked_at=None if looked_at is None else looked_at.timestamp(),
         home=None
         if port.home_leaf_guid is None or port.home_leaf_port is None
         else (port.home_leaf_guid, port.home_leaf_port),
@@ -88,7 +88,7 @@ def _claim(port: Port, server: Server, subnet: Subnet) -> Claim:
         prefix=port.subnet_prefix,
         subnet=subnet.prefix,
         hostname=server.hostname,
-        at=server.reported_at,
+        at=None if server.reported_at is None else server.reported_at.timestamp(),
     )
 
 
@@ -101,5 +101,5 @@ def _sighting(port: Port, names: str) -> Sighting:
         sm_lid=port.seen_sm_lid,
         leaf=None if port.leaf_guid is None or port.leaf_port is None else (port.leaf_guid, port.leaf_port),
         names=names,
-        at=port.seen_at,
+        at=port.seen_at.timestamp(),
     )

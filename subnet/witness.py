@@ -10,7 +10,6 @@ true owner writes, the place in the rack and a person's eye remain (docs/registr
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
 
 from subnet.guid import GUID
@@ -41,7 +40,7 @@ class Claim:
     prefix: GUID | None
     subnet: GUID
     hostname: str
-    at: datetime | None  # of the report
+    at: float | None  # of the report, in seconds since some fixed moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +53,14 @@ class Sighting:
     sm_lid: int | None
     leaf: tuple[GUID, int] | None
     names: str  # host name of the registered server that its node description names; empty: of none
-    at: datetime
+    at: float  # in seconds since the same moment
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What else bears on a port: when the whole fabric was last read, and what stood or stands near it."""
 
-    looked_at: datetime | None = None
+    looked_at: float | None = None
     home: tuple[GUID, int] | None = None  # leaf and port at which it was confirmed
     port_of_node: GUID | None = None  # the port whose node GUID is this port's GUID: the node GUID was pasted
     shares_place_with: GUID | None = None  # another port that was last seen at the same port of the same leaf
@@ -247,7 +246,7 @@ def _description(claim: Claim, seen: Sighting) -> tuple[Point, ...]:
 
 def _older(claim: Claim, seen: Sighting) -> Verdict:
     """LID, SM LID and link state change with time: more than an hour apart, one does not contradict the other."""
-    if claim.at is None or abs((claim.at - seen.at).total_seconds()) > 3600:
+    if claim.at is None or abs(claim.at - seen.at) > 3600:
         return Verdict.UNPROVABLE
     return Verdict.DISAGREES
 

@@ -87,11 +87,11 @@ def install_lines(secret: str) -> str:
     """
     address = settings.REGISTER_URL or "https://REGISTER-HOST:PORT"
     return (
-        "install -D -m 0755 agent.py /usr/local/lib/fabricui/agent.py && "
-        "install -m 0644 fabricui-agent.service fabricui-agent.timer /etc/systemd/system/ && "
-        "install -m 0600 /dev/stdin /etc/fabricui-agent.token <<'TOKEN' && "
-        f"echo 'FABRICUI_URL={address}' > /etc/fabricui-agent.env && "
-        "systemctl daemon-reload && systemctl enable --now fabricui-agent.timer\n"
+        "install -D -m 0755 agent.py /usr/local/lib/fabricui/agent.py &&\n"
+        "install -m 0644 fabricui-agent.service fabricui-agent.timer /etc/systemd/system/ &&\n"
+        f"echo 'FABRICUI_URL={address}' > /etc/fabricui-agent.env &&\n"
+        "systemctl daemon-reload &&\n"
+        "install -m 0600 /dev/stdin /etc/fabricui-agent.token <<'TOKEN' && systemctl enable --now fabricui-agent.timer\n"
         f"{secret}\n"
         "TOKEN\n"
     )

@@ -1,7 +1,6 @@
 """Two witnesses on one port: each case says what both tell, and what stands between them. The table is the rule."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
@@ -10,14 +9,14 @@ from hypothesis import strategies as st
 from subnet.guid import GUID
 from subnet.witness import ABSENT, Claim, Point, Sighting, Surroundings, Verdict, compare
 
-NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
+NOON, MINUTE = 43_200.0, 60.0
 PORT, NODE, LEAF = GUID("0x0002c90300010001"), GUID("0x0002c90300010000"), GUID("0x0002c90200000010")
 OTHER = GUID("0x0002c903000f0001")
 PREFIX, ELSEWHERE = GUID("0xfe80000000000000"), GUID("0xfec0000000000002")
 CLAIM = Claim(PORT, NODE, "ACTIVE", 7, 1, PREFIX, PREFIX, "srv-001", NOON)
-SEEN = Sighting(NODE, "ACTIVE", 7, 1, (LEAF, 4), "", NOON + timedelta(minutes=1))
-AROUND = Surroundings(looked_at=NOON + timedelta(minutes=1))
-LATER = NOON + timedelta(hours=5)
+SEEN = Sighting(NODE, "ACTIVE", 7, 1, (LEAF, 4), "", NOON + MINUTE)
+AROUND = Surroundings(looked_at=NOON + MINUTE)
+LATER = NOON + 300 * MINUTE
 
 AGREE, DISAGREE, UNPROVABLE = Verdict.AGREES, Verdict.DISAGREES, Verdict.UNPROVABLE
 # what both say, the verdict, the point that decides it (None: none), words of its sentence
@@ -32,7 +31,7 @@ CASES = {
         CLAIM, replace(SEEN, lid=9, at=LATER), replace(AROUND, looked_at=LATER), UNPROVABLE, "GUID at its LID", "",
     ),
     "another LID, not looked since": (
-        CLAIM, replace(SEEN, lid=9), replace(AROUND, looked_at=NOON - timedelta(minutes=1)), UNPROVABLE,
+        CLAIM, replace(SEEN, lid=9), replace(AROUND, looked_at=NOON - MINUTE), UNPROVABLE,
         "GUID at its LID", "was not read since",
     ),
     "no LID said": (replace(CLAIM, lid=None), SEEN, AROUND, UNPROVABLE, "GUID at its LID", "server names no LID"),
@@ -112,7 +111,7 @@ def test_proof_needs_every_point(
 ):
     """Whatever both say: proven means that the fabric itself shows each of the points, and the same."""
     claim = replace(CLAIM, lid=lid, sm_lid=sm, state=state, node_guid=node, prefix=prefix)
-    seen = Sighting(seen_node, seen_state, seen_lid, seen_sm, leaf, names, NOON + timedelta(minutes=minutes))
+    seen = Sighting(seen_node, seen_state, seen_lid, seen_sm, leaf, names, NOON + minutes * MINUTE)
     if compare(claim, seen, AROUND).is_proof:
         assert lid == seen_lid != 0
         assert None not in (lid, sm, node, leaf)
