@@ -9,7 +9,7 @@ Words without a colon look for a host name or a GUID, all words must hold, â€œ-â
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from django.db.models import Exists, OuterRef, Q
 
@@ -67,7 +67,7 @@ def filtered(servers: ServerQuerySet, found: Filter) -> ServerQuerySet:
     return servers.filter(found.condition)
 
 
-def _has(*conditions: Q, **fields: object) -> Q:
+def _has(*conditions: Q, **fields: Any) -> Q:
     """Servers with an InfiniBand port like this; a subquery, so that no row is counted twice."""
     infiniband = Port.objects.filter(link_layer=Port.LinkLayer.INFINIBAND, hca__server=OuterRef("pk"))
     return Q(Exists(infiniband.filter(*conditions, **fields)))

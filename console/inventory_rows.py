@@ -67,7 +67,7 @@ def server_rows(servers: Sequence[Server], *, now: datetime) -> list[ServerRow]:
             unheard=Count("pk", filter=Q(testimony="")),
         )
     )
-    counts = {row.pop("hca__server"): row for row in counted}
+    counts: dict[int, dict[str, Any]] = {row["hca__server"]: dict(row) for row in counted}
     disputed = PortConflict.objects.filter(Q(port__hca__server__in=ids) | Q(claimed_by__in=ids), closed_at=None)
     contested = {pk for pair in disputed.values_list("port__hca__server", "claimed_by") for pk in pair}
     names = _partition_names(ids)

@@ -9,6 +9,7 @@ from subnet.guid import GUID
 from subnet.witness import ABSENT, Claim, Sighting, Surroundings, Testimony
 
 COLUMNS = ("testimony", "points")
+_MOST_WORDS = 500
 
 
 def heard(
@@ -63,8 +64,10 @@ def hosts_named(subnet: Subnet, descriptions: Collection[str]) -> Mapping[str, s
     words = {word.lower() for text in descriptions for word in text.replace(",", " ").split()}
     if not words:
         return {}
-    rows = Server.objects.filter(subnet=subnet, hostname__in=words).values_list("hostname", flat=True)
-    known = set(rows)
+    servers = Server.objects.filter(subnet=subnet)
+    if len(words) <= _MOST_WORDS:  # a look at a whole fabric brings more words than a statement takes
+        servers = servers.filter(hostname__in=words)
+    known = set(servers.values_list("hostname", flat=True))
     return {text: named_host(text, known) for text in descriptions}
 
 

@@ -91,7 +91,8 @@ def install_lines(secret: str) -> str:
         "install -m 0644 fabricui-agent.service fabricui-agent.timer /etc/systemd/system/ &&\n"
         f"echo 'FABRICUI_URL={address}' > /etc/fabricui-agent.env &&\n"
         "systemctl daemon-reload &&\n"
-        "install -m 0600 /dev/stdin /etc/fabricui-agent.token <<'TOKEN' && systemctl enable --now fabricui-agent.timer\n"
+        "install -m 0600 /dev/stdin /etc/fabricui-agent.token <<'TOKEN' && "
+        "systemctl enable --now fabricui-agent.timer\n"
         f"{secret}\n"
         "TOKEN\n"
     )

@@ -14,15 +14,13 @@ from django.utils import timezone
 
 from audit.actions import Action
 from audit.record import record
-from inventory import evidence, history, ownership
-from inventory.history import Kind, Witness
-from inventory.models import HCA, HistoryEntry, ManagerHost, Port, PortConflict, Server
-from inventory.operations.conflicts import REJECTED
+from inventory import history, ownership
+from inventory.models import HCA, HistoryEntry, ManagerHost, Port, Server
+from inventory.operations import hearing
 from inventory.races import settle
 from inventory.reconcile import Judgement, Known, Outcome, fields_of, judge
 from inventory.report import Report, ReportedPort
 from inventory.subjects import port_subject, server_actor, server_subject
-from inventory.testimony import COLUMNS, heard, hosts_named, keep_home, write_down
 from subnet.guid import GUID
 
 
@@ -105,7 +103,8 @@ def _register(server_id: int, report: Report, at: datetime) -> Receipt:
     is_changed = bool(changes.after) or bool(changes.conflicts) or server.report_digest != report.digest
     if is_changed:
         server.reported_at = at
-        _hear_both(server, changes, at)
+        for guid, told in hearing.hear_both(server, at).items():
+            changes.after[guid] = changes.after.get(guid, {}) | _plain(told)
     outcomes = tuple(_outcome(judgement, changes) for judgement in judgements)
     sentence = report.note
     if report.hostname != server.hostname:
@@ -118,12 +117,7 @@ def _register(server_id: int, report: Report, at: datetime) -> Receipt:
     server.boot_id, server.reported_at = report.boot_id, at
     server.report, server.report_digest = dict(report.raw), report.digest
     server.save(update_fields=["boot_id", "reported_at", "report", "report_digest"])
-    if old_boot_id and report.boot_id and old_boot_id != report.boot_id:
-        changes.entries.append(
-            history.entry(
-                Kind.REBOOT, Witness.SERVER, what=server, before=old_boot_id, after=report.boot_id, at=at, server=server
-            )
-        )
+    changes.entries += hearing.boot_entries(server, old_boot_id, report.boot_id, at)
     history.keep(changes.entries)
     _record(receipt, changes, is_first=is_first, boot_ids=(old_boot_id, report.boot_id))
     return receipt
@@ -152,7 +146,9 @@ def _write(judgement: Judgement, known: Known, changes: _Changes, at: datetime, 
     reported, port = judgement.reported, judgement.port
     match judgement.outcome:
         case Outcome.CONFLICT:
-            _open_conflict(judgement, known, changes, report)
+            opened = hearing.open_conflict(judgement, known, report)
+            if opened is not None:
+                changes.conflicts.append((opened, judgement))
         case Outcome.ETHERNET if port is not None:
             _change(port, {"link_layer": Port.LinkLayer.ETHERNET, "missing_since": None}, changes)
         case Outcome.NO_GUID | Outcome.NO_LINK_LAYER | Outcome.DUPLICATE if port is not None:
@@ -167,90 +163,13 @@ def _write(judgement: Judgement, known: Known, changes: _Changes, at: datetime, 
             if is_trusted and (port is None or port.confirmed_at is None):
                 values |= {"confirmed_at": at, "confirmed_how": ownership.ENROLLED}
             if port is not None:
-                _note(port, values, known.server, changes, at)
+                changes.entries += hearing.port_entries(port, values, known.server, at)
                 _change(port, values, changes)
             else:
                 Port.objects.create(subnet=known.server.subnet, guid=reported.guid, **values)
                 changes.after[str(reported.guid)] = _plain(values)
             if len(changes.after) > news:
                 changes.touched.add(reported.guid)
-
-
-def _open_conflict(judgement: Judgement, known: Known, changes: _Changes, report: Report) -> None:
-    """Open a conflict with both sides' evidence, unless it is open already or the same claim was rejected.
-
-    A claim whose port nobody has yet (its HCA is another server's) gets a row for the port: a place for the decision.
-    """
-    reported, port = judgement.reported, judgement.port
-    if port is None:
-        assert reported.guid is not None  # noqa: S101  judge() calls nothing else a conflict
-        port = Port.objects.create(subnet=known.server.subnet, guid=reported.guid, number=reported.number)
-    if PortConflict.objects.filter(port=port, claimed_by=known.server, decision=REJECTED).exists():
-        return
-    claim = dict(reported.raw)
-    stands = evidence.evidence(port=port, claimant=known.server, report=report.raw, claim=claim)
-    _, is_new = PortConflict.objects.get_or_create(
-        port=port, claimed_by=known.server, closed_at=None, defaults={"claim": claim, "evidence": stands}
-    )
-    if is_new:
-        changes.conflicts.append((port, judgement))
-
-
-def _note(port: Port, values: dict[str, Any], server: Server, changes: _Changes, at: datetime) -> None:
-    """History of what a report says anew of a port that was this server's already."""
-    if port.hca is None or port.hca.server_id != server.pk:
-        return
-
-    def note(kind: Kind, before: str, after: str) -> None:
-        changes.entries.append(
-            history.entry(
-                kind, Witness.SERVER, what=port.guid, before=before, after=after, at=at, server=server, port=port
-            )
-        )
-
-    if port.state and values["state"] and port.state != values["state"]:
-        note(Kind.LINK, port.state, values["state"])
-    if port.missing_since is not None:
-        note(Kind.MISSING, "missing", "reported again")
-
-
-def _hear_both(server: Server, changes: _Changes, at: datetime) -> None:
-    """Compare what the server says now with what the fabric last showed. Two to five queries, whatever changed.
-
-    Where the site takes the passive proof, ports on which both agree are confirmed by it.
-    """
-    ports = list(Port.objects.filter(hca__server=server).select_related("hca"))
-    unseen = [port.guid for port in ports if port.seen_at is None]
-    pasted: dict[GUID, GUID] = {}
-    if unseen and server.subnet.looked_at is not None:
-        nodes = Port.objects.filter(subnet=server.subnet_id, seen_node_guid__in=unseen)
-        pasted = dict(nodes.values_list("seen_node_guid", "guid"))
-    named = hosts_named(server.subnet, {port.seen_description for port in ports})
-    disputed: set[int] = set()
-    if changes.conflicts or any(port.seen_at is not None and port.confirmed_at is None for port in ports):
-        disputed = set(PortConflict.objects.filter(closed_at=None, port__in=ports).values_list("port_id", flat=True))
-    rows = []
-    for port in ports:
-        said = heard(
-            port,
-            server=server,
-            subnet=server.subnet,
-            looked_at=server.subnet.looked_at,
-            names=named.get(port.seen_description, ""),
-            port_of_node=pasted.get(port.guid),
-        )
-        is_news = write_down(port, said)
-        is_proven = said is not None and said.is_proof and settings.REGISTRATION_TRUST != ownership.PERSON
-        is_member = port.link_layer == Port.LinkLayer.INFINIBAND and port.pk not in disputed
-        if is_proven and is_member and port.confirmed_at is None:
-            port.confirmed_at, port.confirmed_how = at, ownership.WITNESSED
-            is_news = True
-            told = changes.after.setdefault(str(port.guid), {})
-            told |= _plain({"confirmed_at": at, "confirmed_how": ownership.WITNESSED})
-        if is_news | keep_home(port):
-            rows.append(port)
-    columns = ["confirmed_at", "confirmed_how", "home_leaf_guid", "home_leaf_port", *COLUMNS]
-    Port.objects.bulk_update(rows, columns)
 
 
 def _hca(reported: ReportedPort, known: Known, changes: _Changes, at: datetime) -> HCA:
@@ -272,19 +191,7 @@ def _hca(reported: ReportedPort, known: Known, changes: _Changes, at: datetime) 
         key = f"hca {hca.node_guid or hca.device}"
         changes.before[key] = _plain({name: getattr(hca, name) for name in news})
         changes.after[key] = _plain(news)
-        for name, kind in (("device", Kind.DEVICE), ("firmware", Kind.FIRMWARE)):
-            if name in news and getattr(hca, name):
-                changes.entries.append(
-                    history.entry(
-                        kind,
-                        Witness.SERVER,
-                        what=hca.node_guid or hca.device,
-                        before=getattr(hca, name),
-                        after=news[name],
-                        at=at,
-                        server=known.server,
-                    )
-                )
+        changes.entries += hearing.hca_entries(hca, news, known.server, at)
         for name, value in news.items():
             setattr(hca, name, value)
         hca.save(update_fields=list(news))
@@ -314,18 +221,7 @@ def _mark_missing(judgements: tuple[Judgement, ...], known: Known, changes: _Cha
     for port in missing:
         if port.missing_since is None:
             _change(port, {"missing_since": at}, changes)
-            changes.entries.append(
-                history.entry(
-                    Kind.MISSING,
-                    Witness.SERVER,
-                    what=port.guid,
-                    before="reported",
-                    after="missing",
-                    at=at,
-                    server=known.server,
-                    port=port,
-                )
-            )
+            changes.entries.append(hearing.missing_entry(port, known.server, at))
     return tuple(sorted(port.guid for port in missing))
 
 
