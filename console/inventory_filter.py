@@ -40,7 +40,9 @@ class Filter:
 
 def parse(text: str, *, now: datetime) -> Filter:
     """The filter that `text` spells. A word that means nothing is left out and told; never raises."""
-    condition, words, problems = Q(), [], []
+    condition = Q()
+    words: list[str] = []
+    problems: list[str] = []
     found = text.split()
     for word in found[:MOST_WORDS]:
         is_negated = word.startswith("-") and len(word) > 1

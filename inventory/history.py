@@ -12,7 +12,8 @@ from inventory.models import HistoryEntry, Port, Server
 
 KEPT: Final = 500  # entries a server
 _BATCH: Final = 500
-Kind, Witness = HistoryEntry.Kind, HistoryEntry.Witness
+Kind = HistoryEntry.Kind
+Witness = HistoryEntry.Witness
 
 
 def entry(
