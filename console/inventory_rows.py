@@ -134,7 +134,9 @@ def leaves(subnet: Subnet) -> list[Leaf]:
         )
         .order_by("leaf_guid")
     )
-    return [Leaf(row["leaf_guid"], row["ports"], row["servers"], row["gone"], row["strangers"]) for row in rows]
+    return [
+        Leaf(GUID(str(row["leaf_guid"])), row["ports"], row["servers"], row["gone"], row["strangers"]) for row in rows
+    ]
 
 
 def leaf_ports(subnet: Subnet, guid: GUID) -> PortQuerySet:

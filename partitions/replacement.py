@@ -62,7 +62,7 @@ def replace_hca(
     standing = set() if current is None else {guid for _, guid, _ in refusals.held(current, set(named))}
     now = timezone.now()
     rows = []
-    cards = {pair.old.hca_id for pair in fresh}
+    cards = {pair.old.hca_id for pair in fresh if pair.old.hca_id is not None}
     for pair in fresh:
         old_guid, new_guid = pair.old.guid, pair.new.guid
         old_hca = {} if pair.old.hca is None else _columns(pair.old.hca)

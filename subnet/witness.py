@@ -112,7 +112,7 @@ def compare(claim: Claim | None, sighting: Sighting | None, around: Surroundings
             raise ValueError("Nobody speaks of the port: there is nothing to compare.")
         return Testimony(Verdict.UNREGISTERED, ())
     if sighting is None:
-        points = (_subnet(claim), _never_seen(claim, around))
+        points: tuple[Point, ...] = (_subnet(claim), _never_seen(claim, around))
     else:
         points = (
             _subnet(claim),

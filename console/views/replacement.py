@@ -38,9 +38,10 @@ def undo(request: HttpRequest, public_id: str) -> HttpResponse:
 def _replace(request: HttpRequest, server: Server) -> HttpResponse:
     ports = {str(port.guid): port for port in Port.objects.of_server(server)}
     pairs = []
-    for name, chosen in request.POST.items():
+    for name in request.POST:
+        chosen = request.POST.get(name, "")
         if name.startswith("new-") and chosen:
-            old, new = ports.get(name.removeprefix("new-")), ports.get(chosen)
+            old, new = ports.get(name.removeprefix("new-")), ports.get(str(chosen))
             if old is None or new is None:
                 return _page(request, server, status=409, refusal="The ports have changed. Look at them again.")
             pairs.append((old, new))

@@ -46,7 +46,9 @@ def hear_both(server: Server, at: datetime) -> dict[str, dict[str, Any]]:
     pasted: dict[GUID, GUID] = {}
     if unseen and server.subnet.looked_at is not None:
         nodes = Port.objects.filter(subnet=server.subnet_id, seen_node_guid__in=unseen)
-        pasted = {node: guid for node, guid in nodes.values_list("seen_node_guid", "guid") if node is not None}
+        pasted = {
+            GUID(node): GUID(guid) for node, guid in nodes.values_list("seen_node_guid", "guid") if node is not None
+        }
     named = hosts_named(server.subnet, {port.seen_description for port in ports})
     disputed: set[int] = set()
     if any(port.seen_at is not None and port.confirmed_at is None for port in ports):
