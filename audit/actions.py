@@ -61,7 +61,9 @@ class Action(StrEnum):
     PORT_SEEN = "inventory:port:seen", "saw unregistered ports or new cabling on"
     PORT_IMPORT = "inventory:port:import", "imported a listing of ports into subnet"
     PORT_CONFIRM = "inventory:port:confirm", "confirmed port"
+    PORT_WITNESS = "inventory:port:witness", "confirmed by both witnesses ports of"
     PORT_CONFLICT = "inventory:port:conflict", "claims a port of another server:"
+    SERVER_LABEL = "inventory:server:label", "labelled server"
     PORT_CONFLICT_DECIDE = "inventory:port:conflict-decide", "decided a conflict about port"
 
     # partitions
@@ -74,6 +76,8 @@ class Action(StrEnum):
     DEFAULT_DISCARD = "partitions:default:discard", "discarded a staged change of Default on subnet"
     MEMBER_STAGE = "partitions:member:stage", "staged a change of"
     MEMBER_DISCARD = "partitions:member:discard", "discarded a staged change of"
+    HCA_REPLACE = "partitions:hca:replace", "replaced an HCA of"
+    HCA_REPLACE_UNDO = "partitions:hca:replace-undo", "took back the replacement of an HCA of"
     SERVER_CLEAN = "partitions:server:clean", "marked as clean server"
     DRIFT_ADOPT = "partitions:drift:adopt", "staged what was found, by"
     SERVER_CLEAN_REFUSED = "partitions:server:clean-refused", "was refused when marking as clean server"

@@ -23,6 +23,8 @@ PAGES = (
     ("Probes", "probes:overview", "activity"),
     ("Audit", "console:audit", "history"),
 )
+# Pages beside the list of servers: the same place in the navigation.
+INVENTORY = ("console:conflicts", "console:leaves", "console:strays", "console:labels", "console:enrolment")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,8 @@ def _navigation(request: HttpRequest) -> list[NavigationItem]:
     items = []
     for title, name, icon in PAGES:
         address = reverse(name)
-        items.append(NavigationItem(title, address, icon, is_current=request.path.startswith(address)))
+        places = (address, *(reverse(page) for page in INVENTORY)) if name == "console:servers" else (address,)
+        items.append(NavigationItem(title, address, icon, is_current=request.path.startswith(places)))
     return items
 
 

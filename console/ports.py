@@ -6,6 +6,7 @@ from console import lamps
 from console.plans import Key, table_keys
 from deploy import queries
 from inventory.models import Port, PortConflict, Server
+from inventory.ownership import is_trusted
 from partitions.models import Membership, Partition
 
 
@@ -23,7 +24,7 @@ class PortRow:
 
 def port_rows(server: Server) -> list[PortRow]:
     """All ports of `server`, in order of device and number."""
-    ports = list(Port.objects.of_server(server))
+    ports = list(Port.objects.of_server(server).select_related("subnet"))
     observation = queries.latest_observation(server.subnet)
     seen = {} if observation is None else queries.observed_fabric(observation).ports
     names = dict(Partition.objects.filter(subnet=server.subnet).values_list("pkey", "name"))
@@ -39,10 +40,10 @@ def port_rows(server: Server) -> list[PortRow]:
             PortRow(
                 port=port,
                 device=port.hca.device if port.hca is not None else "",
-                standing=lamps.port(is_confirmed=port.confirmed_at is not None, has_conflict=port.pk in contested)
+                standing=lamps.port(is_confirmed=is_trusted(port), has_conflict=port.pk in contested)
                 if is_infiniband
                 else None,
-                is_unconfirmed=is_infiniband and port.confirmed_at is None,
+                is_unconfirmed=is_infiniband and not is_trusted(port),
                 keys=table_keys(reading.pkeys, names) if reading is not None and reading.is_read else None,
                 partitions=tuple(memberships.get(port.pk, ())),
             )

@@ -111,7 +111,8 @@ def _keep(
             table_history.keep(observation, fabric=fabric, processes=processes(look))
     tables.remember(stored.digest, fabric)
     if kept:
-        record_seen(subnet=observation.subnet, readings=fabric.ports.values(), at=at)
+        # Found by our own discovery, so a port that is not among them is not there.
+        record_seen(subnet=observation.subnet, readings=fabric.ports.values(), at=at, is_complete=True)
 
 
 def processes(look: Look) -> dict[str, tuple[int, ...]]:

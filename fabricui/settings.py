@@ -209,7 +209,8 @@ if bool(REGISTER_PROXIES) != bool(REGISTER_PROXY_HEADER):
         "of the registration door, and the header in which it names its client. Set both or neither."
     )
 CREDENTIAL_DAYS = environment.number("FABRICUI_CREDENTIAL_DAYS", 30, least=1)
-REGISTRATION_TRUST = environment.choice("FABRICUI_REGISTRATION_TRUST", "person", ("person", "enrolled"))
+REGISTRATION_TRUST = environment.choice("FABRICUI_REGISTRATION_TRUST", "person", ("person", "witnessed", "enrolled"))
+REGISTER_URL = environment.text("FABRICUI_REGISTER_URL", "")  # how servers reach the door, for the install line
 
 # --- probes -------------------------------------------------------------------------------------------------
 # Only the probe worker's account can read this key; it is not the managers' one.

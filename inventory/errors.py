@@ -31,3 +31,15 @@ class CredentialRefused(InventoryError):
 
 class PortUnknown(InventoryError):
     """A port that is not in the inventory, or not one that can be confirmed."""
+
+
+class ConflictDecided(InventoryError):
+    """A conflict that somebody has decided already; nothing was changed."""
+
+
+class DecisionRefused(InventoryError):
+    """A decision that the evidence of a conflict does not allow."""
+
+
+class LabelsRefused(InventoryError):
+    """A file of labels that cannot be taken as it is; nothing of it was."""

@@ -1,4 +1,4 @@
-"""Subnet, ManagerHost, Server, HCA, Port, and what registration needs to remember."""
+"""Subnet, ManagerHost, Server, HCA, Port, what became of them, and what registration needs to remember."""
 
 from typing import ClassVar
 
@@ -28,6 +28,7 @@ class Subnet(models.Model):
     qualification = models.JSONField(null=True)  # of the releases before reports had rows; nothing reads it
     # Upper half of every GID in it, as OpenSM's `subnet_prefix`; a port that reports another one is in another subnet.
     prefix = GUIDField(default=DEFAULT_PREFIX)
+    looked_at = models.DateTimeField(null=True)  # when the whole fabric was last read (`operations.record_seen`)
 
     def __str__(self) -> str:
         return self.name
@@ -79,6 +80,11 @@ class Server(models.Model):
     reported_at = models.DateTimeField(null=True)  # the last report, changed or not
     report = models.JSONField(null=True)  # the last report that changed anything, as it came
     report_digest = models.CharField(max_length=64, blank=True)
+    # Labels: what people write on it. They bind nobody; whose partitions it is in is another question.
+    rack = models.CharField(max_length=40, blank=True, default="", db_default="")
+    unit = models.CharField(max_length=20, blank=True, default="", db_default="")
+    serial = models.CharField(max_length=64, blank=True, default="", db_default="")
+    tenant = models.ForeignKey(Tenant, on_delete=models.SET_NULL, null=True, related_name="+")
 
     objects = ServerQuerySet.as_manager()
 
@@ -96,6 +102,8 @@ class HCA(models.Model):
     node_guid = GUIDField(unique=True, null=True)
     system_image_guid = GUIDField(null=True)
     device = models.CharField(max_length=64)  # mlx5_0; a name the host may change at will
+    firmware = models.CharField(max_length=64, blank=True, default="", db_default="")  # as reported
+    board_id = models.CharField(max_length=64, blank=True, default="", db_default="")  # as reported
 
     def __str__(self) -> str:
         return f"{self.device} ({self.node_guid})"
@@ -123,18 +131,33 @@ class Port(models.Model):
     missing_since = models.DateTimeField(null=True)  # its server has reported without it since then
     confirmed_at = models.DateTimeField(null=True)  # None: *unconfirmed*, cannot be staged
     confirmed_how = models.CharField(max_length=20, blank=True)  # person | enrolled | witnessed
-    seen_at = models.DateTimeField(null=True)  # last seen on the fabric by our own reading
+    home_leaf_guid = GUIDField(null=True)  # the switch it was cabled to when it was confirmed
+    home_leaf_port = models.PositiveSmallIntegerField(null=True)
+    # The other witness: what our own reading of the fabric last showed of it.
+    seen_at = models.DateTimeField(null=True)
+    seen_node_guid = GUIDField(null=True, db_index=True)
+    seen_lid = models.PositiveIntegerField(null=True)
+    seen_sm_lid = models.PositiveIntegerField(null=True)
+    # As the reader prints it, or ABSENT: the whole fabric was read and the port was not there.
+    seen_state = models.CharField(max_length=20, blank=True, default="", db_default="")
+    seen_description = models.CharField(max_length=64, blank=True, default="", db_default="")  # untrusted text
     leaf_guid = GUIDField(null=True)  # node GUID of the switch it is cabled to, from our own reading
     leaf_port = models.PositiveSmallIntegerField(null=True)
     # The NodeDescription beside it in an imported listing: text that anybody with root there can choose, nobody's key.
     description = models.CharField(max_length=64, blank=True, db_default="")
+    # How both stand to each other: subnet.witness.Verdict, and its points; empty while nobody spoke of it.
+    testimony = models.CharField(max_length=12, blank=True, default="", db_default="")
+    points = models.JSONField(default=list, db_default=models.Value([], models.JSONField()))
     # Whose partitions it was last in, as far as is known: no other tenant's may take it until it is marked clean.
     former_tenant = models.ForeignKey(Tenant, on_delete=models.SET_NULL, null=True, related_name="+")
 
     objects = PortQuerySet.as_manager()
 
     class Meta:
-        indexes = [models.Index(fields=["subnet", "link_layer"], name="port_candidates")]
+        indexes = [
+            models.Index(fields=["subnet", "link_layer"], name="port_candidates"),
+            models.Index(fields=["leaf_guid", "leaf_port"], name="port_place"),  # the list of leaves
+        ]
 
     def __str__(self) -> str:
         return str(self.guid)
@@ -150,10 +173,14 @@ class PortConflict(models.Model):
 
     port = models.ForeignKey(Port, on_delete=models.CASCADE, related_name="conflicts")
     claimed_by = models.ForeignKey(Server, on_delete=models.CASCADE, related_name="+")
-    claim = models.JSONField()
+    claim = models.JSONField()  # the reported port as it came
+    # What stood against each other when it was opened: {"holder", "claimant", "fabric"}, see inventory/evidence.py.
+    evidence = models.JSONField(default=dict, db_default=models.Value({}, models.JSONField()))
     opened_at = models.DateTimeField(auto_now_add=True)
     closed_at = models.DateTimeField(null=True)
-    decision = models.CharField(max_length=20, blank=True)
+    decision = models.CharField(max_length=20, blank=True)  # rejected | moved | cloned
+    decided_by = models.CharField(max_length=150, blank=True, default="", db_default="")
+    reason = models.TextField(blank=True, default="", db_default="")
 
     class Meta:
         constraints = [
@@ -164,6 +191,39 @@ class PortConflict(models.Model):
 
     def __str__(self) -> str:
         return f"{self.claimed_by} claims {self.port}"
+
+
+class HistoryEntry(models.Model):
+    """One thing that became of a server or a port: never what it may do, only what it was and is."""
+
+    class Kind(models.TextChoices):
+        REBOOT = "REBOOT", "reboot"
+        DEVICE = "DEVICE", "device name"
+        FIRMWARE = "FIRMWARE", "firmware"
+        LINK = "LINK", "link"
+        CABLE = "CABLE", "cable"
+        MISSING = "MISSING", "reported"
+        CARD = "CARD", "HCA"
+
+    class Witness(models.TextChoices):
+        SERVER = "SERVER", "the server"
+        FABRIC = "FABRIC", "the fabric"
+        PERSON = "PERSON", "a person"
+
+    server = models.ForeignKey(Server, on_delete=models.CASCADE, null=True, related_name="history")
+    port = models.ForeignKey(Port, on_delete=models.SET_NULL, null=True, related_name="history")
+    at = models.DateTimeField()
+    kind = models.CharField(max_length=10, choices=Kind)
+    witness = models.CharField(max_length=10, choices=Witness)
+    what = models.CharField(max_length=64)  # the port or node GUID, or the host name, of that moment
+    before = models.CharField(max_length=120, blank=True)
+    after = models.CharField(max_length=120, blank=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["server", "-id"], name="history_newest")]
+
+    def __str__(self) -> str:
+        return f"{self.get_kind_display()} of {self.what}: {self.before} → {self.after}"
 
 
 class EnrolmentToken(models.Model):

@@ -40,18 +40,19 @@ class PortQuerySet(models.QuerySet["Port"]):
         return self.all() if may_review(user) else self.none()
 
     def candidates(self) -> "PortQuerySet":
-        """Those that may be staged into a partition: confirmed InfiniBand ports of their row's own subnet.
+        """Those that may be staged into a partition: InfiniBand ports of their own subnet, confirmed as the site asks.
 
         Left out: Ethernet ports; unconfirmed ones; ports that report another subnet prefix than their subnet's (they
         hang on another fabric); the ports OpenSM itself is bound to, which belong to Default alone. A port that is
         down or missing stays a candidate: its server may be moved while it is off.
         """
         from inventory.models import ManagerHost, Port
+        from inventory.ownership import trusted
 
         return self.filter(
             Q(subnet_prefix=None) | Q(subnet_prefix=F("subnet__prefix")),
+            trusted(),
             link_layer=Port.LinkLayer.INFINIBAND,
-            confirmed_at__isnull=False,
         ).exclude(guid__in=ManagerHost.objects.values("port_guid"))
 
     def of_server(self, server: "Server") -> "PortQuerySet":

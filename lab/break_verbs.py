@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from lab import breaking
+from lab import breaking, servers
 from lab.errors import LabError
 from lab.fabric import HCA
 from lab.site import Site
@@ -66,6 +66,9 @@ def _add_fabric_verbs(verbs: "argparse._SubParsersAction[argparse.ArgumentParser
         link = verbs.add_parser(word, help=text)
         link.add_argument("port", help="a port GUID, or a host name with an HCA number: srv-001:0")
         link.set_defaults(run=_link, function=function)
+    again = verbs.add_parser("reboot", help="boot a server again: a new boot id, and what its ports are now")
+    again.add_argument("server", help="a host name: srv-001")
+    again.set_defaults(run=_reboot)
     rogue = verbs.add_parser("start-rogue", help="start a third OpenSM on a server")
     rogue.add_argument("--server", help="default: the last one")
     rogue.add_argument("--priority", type=int, default=breaking.ROGUE_PRIORITY)
@@ -113,6 +116,12 @@ def _link(arguments: argparse.Namespace) -> int:
     site = _site(arguments)
     arguments.function(site, _hca(site, arguments.port))
     return _said()
+
+
+def _reboot(arguments: argparse.Namespace) -> int:
+    site = _site(arguments)
+    servers.reboot(site, site.fabric.server(arguments.server))
+    return _said(f"{arguments.server} has booted again and reported.")
 
 
 def _stop_rogue(arguments: argparse.Namespace) -> int:

@@ -31,6 +31,7 @@ def boot(
     door with or without `/register/v1/`. Raises LabError naming the servers whose agent failed, and why.
     """
     booting = [servers] if isinstance(servers, Box) else list(servers)
+    door_file(site).write_text(url + "\n", encoding="ascii")  # where `reboot` reports
     reading = site.read_ports([guid for server in booting for guid in server.port_guids])
     for server in booting:
         write_tree(sysfs_root(site, server), server, reading)
@@ -45,6 +46,22 @@ def boot(
     ]
     if failed:
         raise LabError(f"{len(failed)} of {len(booting)} servers did not register. " + "; ".join(failed[:5]))
+
+
+def reboot(site: Site, server: Box, *, timeout_s: float = 60.0) -> None:
+    """Boot a server again that has registered: a new boot id, the fabric as it is now, the same credential.
+
+    Raises LabError when no server of this lab has booted yet, or when its agent fails.
+    """
+    known = door_file(site)
+    if not known.exists() or not (site.layout.servers / server.hostname / "credential").exists():
+        raise LabError(f"{server.hostname} has not booted in this lab, so it cannot boot again.")
+    boot(site, server, url=known.read_text(encoding="ascii").strip(), token="", timeout_s=timeout_s)
+
+
+def door_file(site: Site) -> Path:
+    """The file that remembers the registration door of the last boot."""
+    return site.layout.servers / "door"
 
 
 def sysfs_root(site: Site, server: Box) -> Path:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from django.db.models import Count, Exists, OuterRef, Q
 
 from inventory.models import Port, PortConflict, Server, Subnet
+from inventory.ownership import untrusted
 from partitions import mirror
 from partitions.models import Membership, MembershipKind, Partition, StagedChange
 from people.models import User
@@ -203,7 +204,7 @@ def _servers(subnet: Subnet) -> list[_Server]:
         Server.objects.filter(subnet=subnet)
         .annotate(
             ports=Count("hcas__ports", filter=infiniband | Q(is_member)),
-            unconfirmed=Count("hcas__ports", filter=infiniband & Q(hcas__ports__confirmed_at=None)),
+            unconfirmed=Count("hcas__ports", filter=infiniband & untrusted("hcas__ports__")),
             conflict=Exists(PortConflict.objects.filter(closed_at=None, port__hca__server=OuterRef("pk"))),
         )
         .order_by("hostname")

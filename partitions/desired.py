@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from inventory.models import ManagerHost, Port, Subnet
-from partitions.models import Partition, StagedChange, StagedDefault
+from partitions.models import Partition, Replacement, StagedChange, StagedDefault
 from subnet.default import DefaultPartition, keywords_from_json
 from subnet.flags import Flags
 from subnet.guid import GUID
@@ -23,9 +23,11 @@ def wanted_table(
     current: PartitionTable,
     changes: Iterable[StagedChange],
     default: StagedDefault | None = None,
+    replaced: Iterable[Replacement] = (),
 ) -> PartitionTable:
     """The table that `current` becomes by `changes`: names, tenants and labels as the rows say today. 3 queries.
 
+    Where `replaced` says that a port has another GUID since its HCA was replaced, the new one stands for the old one.
     Partitions without members are left out: they are rows, and nothing on the fabric. A partition that no row knows
     stays as it is, and so do flags, keywords, multicast lines and Default unless `default` is staged: FabricUI never
     removes what it did not put there. Only a partition that is not in `current` takes its flags from its row.
@@ -34,6 +36,10 @@ def wanted_table(
     members: Members = defaultdict(dict)
     for partition, member in current.memberships():
         members[partition.pkey][member.guid] = member.membership
+    for row in replaced:
+        for held in members.values():
+            if row.old_guid in held:
+                held[row.new_guid] = held.pop(row.old_guid)
     for change in changes:
         held = members[PKey(change.partition.pkey)]
         if change.kind_to is None:

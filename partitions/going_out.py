@@ -89,7 +89,9 @@ def _rebase(drawn: DrawnPlan, person: User, looked_at: str, now: datetime) -> Dr
     if len(line) < 2 or drawn.differs_in(looked_at) & {"changes"}:
         return None
     base = line[0].partition_table()
-    wanted = wanted_table(subnet=drawn.subnet, current=base, changes=drawn.changes, default=drawn.default)
+    wanted = wanted_table(
+        subnet=drawn.subnet, current=base, changes=drawn.changes, default=drawn.default, replaced=drawn.replaced
+    )
     rebased = rebase(base, drawn.current, wanted)
     if isinstance(rebased, Conflict):
         raise StalePlan(f"{what_changed(drawn, looked_at, None)} {rebased.sentence}")

@@ -29,6 +29,7 @@ from partitions.models import (
     MembershipKind,
     MirroredRevision,
     Partition,
+    Replacement,
     StagedChange,
     StagedDefault,
 )
@@ -89,6 +90,7 @@ def catch_up(subnet: Subnet) -> bool:
     _write_rules(subnet, table)
     _let_go(subnet, touched)
     _let_go_of_default(subnet, table)
+    _let_go_of_replaced(subnet, table)
     _remember_tenants(subnet)
     MirroredRevision.objects.update_or_create(subnet=subnet, defaults={"revision": revision, "at": timezone.now()})
     record(
@@ -128,6 +130,9 @@ def _wanted(subnet: Subnet, table: PartitionTable, revision: Revision) -> Rows:
 def _ports(subnet: Subnet, guids: Iterable[GUID]) -> dict[GUID, int]:
     rows = Port.objects.filter(subnet=subnet).values_list("guid", "pk")
     known = {GUID(guid): pk for guid, pk in rows}
+    # A port whose HCA was replaced stands in revisions of before under its old GUID.
+    pending = Replacement.objects.pending().filter(port__subnet=subnet).values_list("old_guid", "port_id")
+    known |= {GUID(guid): pk for guid, pk in pending}
     missing = [guid for guid in guids if guid not in known]
     if missing:
         created = Port.objects.bulk_create([Port(subnet=subnet, guid=guid) for guid in missing], batch_size=BATCH)
@@ -179,6 +184,14 @@ def _let_go_of_default(subnet: Subnet, table: PartitionTable) -> None:
         return  # what no table can say is not current; the plan page says why
     if wanted.default == table.default:
         staged.delete()
+
+
+def _let_go_of_replaced(subnet: Subnet, table: PartitionTable) -> None:
+    """A replacement is done once the current revision does not name the old GUID any more."""
+    named = set(table.by_port())
+    pending = Replacement.objects.pending().filter(port__subnet=subnet).values_list("pk", "old_guid")
+    done = [pk for pk, old_guid in pending if GUID(old_guid) not in named]
+    Replacement.objects.filter(pk__in=done).update(done_at=timezone.now())
 
 
 def _let_go(subnet: Subnet, touched: set[int]) -> None:

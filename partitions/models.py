@@ -1,5 +1,5 @@
 """Partition, Membership and DefaultRule (mirrors of the current revision), StagedChange and StagedDefault (what a
-person wants next), and Cleaning (a person's word that a server may go to another tenant).
+person wants next), Cleaning (a person's word that a server may go to another tenant), Replacement (a port's new GUID).
 """
 
 from typing import Self
@@ -9,6 +9,7 @@ from django.db import models
 from django.db.models.functions import Lower
 
 from deploy.models import Revision
+from inventory.fields import GUIDField
 from inventory.models import Port, Server, Subnet
 from people.models import Tenant
 from people.public_id import new_public_id
@@ -175,6 +176,44 @@ class Cleaning(models.Model):
 
     def __str__(self) -> str:
         return f"{self.port} is clean of {self.tenant}"
+
+
+class ReplacementQuerySet(models.QuerySet["Replacement"]):
+    """Questions about replaced ports."""
+
+    def pending(self) -> Self:
+        """Those whose old GUID may still stand in the current revision."""
+        return self.filter(done_at=None)
+
+
+class Replacement(models.Model):
+    """A port that has another GUID since its HCA was replaced, while the current revision still names the old one.
+
+    The row of the port, its memberships and labels stay; `partitions/desired.py` puts the new GUID where the old one
+    stands, in the plan of whoever replaced it. Done once a revision without the old GUID is current.
+    """
+
+    port = models.ForeignKey(Port, on_delete=models.PROTECT, related_name="replacements")
+    # The row that had the new GUID until then has the old one now: it knows the card that went away.
+    former = models.ForeignKey(Port, on_delete=models.PROTECT, related_name="+")
+    old_guid = GUIDField()
+    new_guid = GUIDField()
+    old_hca = models.JSONField(default=dict)  # the columns of the HCA that went away, for taking it back
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="replacements")
+    at = models.DateTimeField()
+    reason = models.TextField(blank=True)
+    done_at = models.DateTimeField(null=True)
+    undone = models.BooleanField(default=False)
+
+    objects = ReplacementQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["port"], condition=models.Q(done_at=None), name="one_pending_replacement")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.old_guid} → {self.new_guid}"
 
 
 class MirroredRevision(models.Model):

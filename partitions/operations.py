@@ -1,5 +1,6 @@
 """Everything that may be done with partitions and staged changes; each records its event in the same transaction."""
 
+from partitions.card_moves import move_card
 from partitions.cleaning import mark_clean
 from partitions.creation import create_partition
 from partitions.default_rule import discard_default, stage_default
@@ -7,6 +8,7 @@ from partitions.errors import NoRevision
 from partitions.going_out import roll_out
 from partitions.plans import DrawnPlan, draw_up_plan
 from partitions.renaming import rename_partition
+from partitions.replacement import replace_hca, undo_replacement
 from partitions.retirement import Retirement, retire_partition
 from partitions.staging import discard, stage_add, stage_membership, stage_move
 
@@ -19,11 +21,14 @@ __all__ = [
     "discard_default",
     "draw_up_plan",
     "mark_clean",
+    "move_card",
     "rename_partition",
+    "replace_hca",
     "retire_partition",
     "roll_out",
     "stage_add",
     "stage_default",
     "stage_membership",
     "stage_move",
+    "undo_replacement",
 ]

@@ -21,7 +21,9 @@ from partitions import handover, mirror, refusals
 from partitions.desired import wanted_table
 from partitions.errors import NoRevision
 from partitions.handover import Waiting
-from partitions.models import StagedChange, StagedDefault
+from partitions.models import Replacement, StagedChange, StagedDefault
+from partitions.ownership import unconfirmed
+from partitions.replacement import without_their_replacement
 from partitions.selection import Selection
 from people.models import User
 from subnet import partitions_conf, policy
@@ -54,6 +56,7 @@ class DrawnPlan:
     changes: tuple[StagedChange, ...]  # those that go into the revision
     waiting: tuple[Waiting, ...]  # selected too, and left for a later one: second halves of moves between tenants
     default: StagedDefault | None
+    replaced: tuple[Replacement, ...]  # ports that have another GUID since their HCA was replaced
     parent: Revision
     observation: Observation | None
     current: PartitionTable
@@ -72,7 +75,7 @@ class DrawnPlan:
     @property
     def is_idle(self) -> bool:
         """Whether nothing that people staged would go out with it."""
-        return self.is_empty and not self.changes and self.default is None
+        return self.is_empty and not self.changes and self.default is None and not self.replaced
 
     @property
     def refusals(self) -> tuple[Violation, ...]:
@@ -104,7 +107,7 @@ class DrawnPlan:
         default = None if self.default is None else (self.default.pk, self.default.at.isoformat())
         return {
             "parent": _part(self.parent.digest),
-            "changes": _part([changes, going, default]),
+            "changes": _part([changes, going, default, sorted(row.pk for row in self.replaced)]),
             "table": _part(partitions_conf.table_digest(self.table)),
             "observation": _part(None if self.observation is None else self.observation.public_id),
             "ports": _part(self.plan.digest),
@@ -119,7 +122,7 @@ class DrawnPlan:
     @cached_property
     def people(self) -> tuple[str, ...]:
         """Whose changes these are."""
-        people = {str(change.by) for change in self.changes}
+        people = {str(change.by) for change in self.changes} | {str(row.by) for row in self.replaced}
         return tuple(sorted(people if self.default is None else people | {str(self.default.by)}))
 
     @property
@@ -143,7 +146,9 @@ class DrawnPlan:
             ports, f"{ports} ports change their P_Keys"
         )
         moves = self._moves
-        what = [*([moves] if moves else []), *_of_default(self.plan.default)]
+        what = [*([moves] if moves else []), *self._replacing, *_of_default(self.plan.default)]
+        if self._replacing and not moves:
+            return f"{', and '.join(what)}: {change}."
         if not moves:
             found = self.plan.found
             settings = len(
@@ -153,6 +158,17 @@ class DrawnPlan:
             return f"No server moves, but {' and '.join(what)}: {change}."
         rest = "" if self.plan.keywords else ", and every other port keeps what it has"
         return f"{', and '.join(what)}: {change}{rest}."
+
+    @property
+    def _replacing(self) -> list[str]:
+        """Whose HCA was replaced, as at most one part of the sentence."""
+        if not self.replaced:
+            return []
+        servers = sorted({str(row.port.server or row.port) for row in self.replaced})
+        who = servers[0] if len(servers) == 1 else f"{len(servers)} servers"
+        ports = len(self.replaced)
+        keeps = "1 port keeps its partitions" if ports == 1 else f"{ports} ports keep their partitions"
+        return [f"{who} {'has' if len(servers) == 1 else 'have'} another HCA, and {keeps} under a new GUID"]
 
     @property
     def _moves(self) -> str:
@@ -197,7 +213,10 @@ def draw_up_plan(
     current = parent.partition_table()
     changes, waiting = handover.split(selected, current)
     default = selection.default(subnet=subnet, user=user)
-    table = wanted_table(subnet=subnet, current=current, changes=changes, default=default)
+    replaced = tuple(
+        selection.replacements(subnet=subnet, user=user).select_related("port__hca__server", "by").order_by("pk")
+    )
+    table = wanted_table(subnet=subnet, current=current, changes=changes, default=default, replaced=replaced)
     plan = diff(current, table, fabric, history=histories)
     number = (Revision.objects.filter(subnet=subnet).aggregate(newest=Max("number"))["newest"] or 0) + 1
     header = partitions_conf.Header(
@@ -209,6 +228,7 @@ def draw_up_plan(
         changes=changes,
         waiting=waiting,
         default=default,
+        replaced=replaced,
         parent=parent,
         observation=looked,
         current=current,
@@ -223,6 +243,8 @@ def draw_up_plan(
             ),
             *_left_behind(selected, changes, current),
             *_into_retired(changes),
+            *unconfirmed(changes),
+            *without_their_replacement(changes, replaced),
         ),
         managers=tuple(ManagerHost.objects.filter(subnet=subnet).order_by("name").values_list("name", flat=True)),
     )

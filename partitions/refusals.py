@@ -8,6 +8,7 @@ from audit.models import Event
 from deploy.models import Revision
 from deploy.queries import current_revision, running_rollout
 from inventory.models import ManagerHost, PortConflict, Server, Subnet
+from inventory.ownership import is_trusted
 from partitions.errors import MoveRefused
 from partitions.models import MembershipKind, Partition, StagedChange
 from partitions.standing import Standing, in_words
@@ -42,8 +43,11 @@ def refuse_retired(target: Partition) -> None:
         )
 
 
-def refuse_unfit_ports(standing: Standing) -> None:
-    """A server moves only when each of its InfiniBand ports is known, undisputed and no manager host's."""
+def refuse_unfit_ports(standing: Standing, *, joins: bool = True) -> None:
+    """A server moves only when each of its InfiniBand ports is known, undisputed and no manager host's.
+
+    What only leaves need not be confirmed: nobody gains anything by it.
+    """
     server, ports = standing.server, standing.ports
     if not ports:
         raise MoveRefused(
@@ -70,8 +74,8 @@ def refuse_unfit_ports(standing: Standing) -> None:
             f"Decide the conflict on the page of {server} first; nothing moves until then.",
             rule="conflict",
         )
-    unconfirmed = [port.guid for port in ports if port.confirmed_at is None]
-    if unconfirmed:
+    unconfirmed = [port.guid for port in ports if not is_trusted(port)]
+    if unconfirmed and joins:
         more = f" (and {len(unconfirmed) - 1} more)" if len(unconfirmed) > 1 else ""
         raise MoveRefused(
             f"Port {unconfirmed[0]}{more} of {server} is not confirmed yet. Confirm on the page of {server} that the "

@@ -8,7 +8,14 @@ from django.db.models import Exists, OuterRef, Q
 
 from inventory.models import Subnet
 from partitions.errors import InvalidSelection
-from partitions.models import Membership, StagedChange, StagedChangeQuerySet, StagedDefault
+from partitions.models import (
+    Membership,
+    Replacement,
+    ReplacementQuerySet,
+    StagedChange,
+    StagedChangeQuerySet,
+    StagedDefault,
+)
 from people.models import Tenant, User
 
 
@@ -81,6 +88,16 @@ class Selection:
         if staged is None or (self.whose is Whose.MINE and staged.by_id != user.pk):
             return None
         return staged
+
+    def replacements(self, *, subnet: Subnet, user: User) -> ReplacementQuerySet:
+        """The replaced ports that `user` means by this, as far as they wait for a rollout."""
+        pending = Replacement.objects.pending().filter(port__subnet=subnet)
+        if self.whose is Whose.MINE:
+            return pending.filter(by=user)
+        if self.whose is Whose.ALL:
+            return pending
+        theirs = Membership.objects.filter(port=OuterRef("port"), partition__tenant__public_id=self.tenant)
+        return pending.filter(Exists(theirs))
 
     def _shared_with_tenant(self) -> Q:
         """Changes of this tenant's ports in the provider's partitions: halves of one move stay together."""

@@ -128,7 +128,7 @@ def _stage(
     mirror.catch_up(server.subnet)
     _hold(source, target)
     standing = Standing.of(server)
-    refusals.refuse_unfit_ports(standing)
+    refusals.refuse_unfit_ports(standing, joins=target is not None)
     refusals.refuse_rolling_out(server.subnet, {port.guid: server.hostname for port in standing.ports})
     refusals.refuse_anothers_change(standing, person)
     if source is not None or not adds:

@@ -23,6 +23,8 @@ STAGING = (
     Action.MEMBER_DISCARD,
     Action.PARTITION_EMPTY,
     Action.SERVER_CLEAN,
+    Action.HCA_REPLACE,
+    Action.HCA_REPLACE_UNDO,
     Action.DEFAULT_STAGE,
     Action.DEFAULT_DISCARD,
 )

@@ -15,7 +15,7 @@ from console.views.home import no_subnet
 from deploy import operations, queries
 from deploy.files import Standing
 from deploy.models import PENDING, Observation
-from inventory.models import ManagerHost, Subnet
+from inventory.models import ManagerHost, Server, Subnet
 from people.actor import actor_of
 from people.permissions import is_operator, operator_required, reviewer_required
 
@@ -71,7 +71,8 @@ def look(request: HttpRequest) -> HttpResponse:
         raise Http404
     operations.request_observation(subnet=subnet, why="check", actor=actor_of(request.user))
     messages.info(request, "A look at the managers and the fabric is asked for.")
-    return redirect("console:managers")
+    server = Server.objects.visible_to(request.user).filter(public_id=request.POST.get("server", "")).first()
+    return redirect("console:managers") if server is None else redirect("console:server", server.public_id)
 
 
 def _last_with_managers(subnet: Subnet) -> Observation | None:

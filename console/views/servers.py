@@ -1,12 +1,17 @@
 """Servers: the list, and one server with its HCAs and ports."""
 
+import json
+from urllib.parse import urlencode
+
 from django.contrib import messages
 from django.core.paginator import Paginator
-from django.db.models import Count, Exists, OuterRef, Q
+from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
+from console import inventory_filter, inventory_rows, witnesses
 from console.between import passage
 from console.frame import the_subnet
 from console.members import server_places, server_ties
@@ -17,67 +22,73 @@ from inventory import operations
 from inventory.errors import InventoryError
 from inventory.models import Port, PortConflict, Server
 from partitions import operations as staging
+from partitions import replacement
 from partitions.errors import PartitionsError
-from partitions.models import Partition, StagedChange
+from partitions.models import Partition, Replacement, StagedChange
 from people.actor import actor_of
 from people.permissions import is_operator, operator_required, reviewer_required
+from probes.models import ProbeRun
 from subnet.errors import InvalidGUID
 from subnet.guid import GUID
 
 PAGE = 100
+HISTORY = 50  # entries on a server's page
 
 
 @require_safe
 @reviewer_required
 def servers(request: HttpRequest) -> HttpResponse:
-    """All servers of the subnet, filtered by what the address says."""
+    """All servers of the subnet, filtered by the words in the address (`console/inventory_filter.py`)."""
     subnet = the_subnet(request)
     if subnet is None:
         return no_subnet(request)
-    search, only = filter_text(request, "q"), request.GET.get("only", "")
-    infiniband = Q(hcas__ports__link_layer=Port.LinkLayer.INFINIBAND)
-    conflict = PortConflict.objects.filter(closed_at=None).filter(
-        Q(port__hca__server=OuterRef("pk")) | Q(claimed_by=OuterRef("pk"))
+    now = timezone.now()
+    text = filter_text(request, "q")
+    found = inventory_filter.parse(text, now=now)
+    everything = Server.objects.visible_to(request.user).filter(subnet=subnet)
+    matching = inventory_filter.filtered(everything, found).select_related("tenant").order_by("hostname")
+    page = Paginator(matching, PAGE).get_page(request.GET.get("page"))
+    return render(
+        request,
+        "console/servers.html",
+        {
+            "subnet": subnet,
+            "page": page,
+            "rows": inventory_rows.server_rows(list(page), now=now),
+            "search": text,
+            "found": found,
+            "query": urlencode({"q": text}) if text else "",
+            "everything": everything.count(),
+            "totals": inventory_rows.totals(subnet),
+            "may_act": is_operator(request.user),
+        },
     )
-    found = (
-        Server.objects.visible_to(request.user)
-        .filter(subnet=subnet)
-        .annotate(
-            ports=Count("hcas__ports", filter=infiniband, distinct=True),
-            up=Count("hcas__ports", filter=infiniband & Q(hcas__ports__state__icontains="active"), distinct=True),
-            unconfirmed=Count("hcas__ports", filter=infiniband & Q(hcas__ports__confirmed_at=None), distinct=True),
-            in_conflict=Exists(conflict),
-        )
-        .order_by("hostname")
-    )
-    everything = found.count()
-    if search:
-        # The inner query keeps the filter from multiplying the rows that are counted.
-        by_guid = Server.objects.filter(hcas__ports__guid__icontains=search.lower())
-        found = found.filter(Q(hostname__icontains=search) | Q(pk__in=by_guid.values("pk")))
-    if only == "unconfirmed":
-        found = found.filter(unconfirmed__gt=0)
-    elif only == "conflict":
-        found = found.filter(in_conflict=True)
-    page = Paginator(found, PAGE).get_page(request.GET.get("page"))
-    names = _partition_names([row.pk for row in page])
-    rows = [(row, names.get(row.pk, [])) for row in page]
-    shown = {"subnet": subnet, "page": page, "rows": rows, "search": search, "only": only, "everything": everything}
-    return render(request, "console/servers.html", shown)
 
 
 @require_safe
 @reviewer_required
 def server(request: HttpRequest, public_id: str) -> HttpResponse:
     """One server: what it said, what the fabric says, where it is, and what is staged for it."""
-    shown = get_object_or_404(Server.objects.visible_to(request.user).select_related("subnet"), public_id=public_id)
+    shown = get_object_or_404(
+        Server.objects.visible_to(request.user).select_related("subnet", "tenant"), public_id=public_id
+    )
     staged = StagedChange.objects.of_server(shown).whole().order_by("partition__name", "port__guid")
     rows = port_rows(shown)
+    heard = [witnesses.heard(row.port) for row in rows if row.standing is not None]
+    gone, new, _ = replacement.proposed_pairs(shown)
     return render(
         request,
         "console/server.html",
         {
             "server": shown,
+            "heard": heard,
+            "moved": [one.port for one in heard if one.has_moved],
+            "history": shown.history.select_related("port").order_by("-id")[:HISTORY],
+            "replaced": Replacement.objects.pending().filter(port__hca__server=shown).order_by("old_guid"),
+            "may_replace": bool(gone and new),
+            "is_silent": inventory_rows.is_silent(shown, timezone.now()),
+            "probe": _last_probe(shown),
+            "raw": json.dumps(shown.report, indent=1, ensure_ascii=False) if shown.report else "",
             "rows": rows,
             "staged": staged,
             "places": server_places(shown),
@@ -91,6 +102,7 @@ def server(request: HttpRequest, public_id: str) -> HttpResponse:
             "conflicts": PortConflict.objects.filter(closed_at=None)
             .filter(Q(port__hca__server=shown) | Q(claimed_by=shown))
             .select_related("port__hca__server", "claimed_by"),
+            "looked_at": shown.subnet.looked_at,
             "unconfirmed": [row for row in rows if row.is_unconfirmed],
             "may_act": is_operator(request.user),
         },
@@ -130,27 +142,8 @@ def mark_clean(request: HttpRequest, public_id: str) -> HttpResponse:
     return redirect("console:server", public_id=public_id)
 
 
-@require_POST
-@operator_required
-def reject_claim(request: HttpRequest, pk: int) -> HttpResponse:
-    """Decide that the other server's claim to a port is wrong."""
-    conflicts = PortConflict.objects.select_related("port__hca__server", "claimed_by")
-    conflict = get_object_or_404(conflicts, pk=pk, port__in=Port.objects.visible_to(request.user))
-    operations.reject_claim(conflict=conflict, actor=actor_of(request.user), reason=request.POST.get("reason", ""))
-    messages.success(request, f"The claim of {conflict.claimed_by} to port {conflict.port} is rejected.")
-    owner = conflict.port.server or conflict.claimed_by
-    return redirect("console:server", public_id=owner.public_id)
-
-
-def _partition_names(ids: list[int]) -> dict[int, list[str]]:
-    """Names of the partitions that each server is in, by row id."""
-    rows = (
-        Partition.objects.filter(memberships__port__hca__server__in=ids)
-        .order_by("name")
-        .values_list("memberships__port__hca__server_id", "name")
-        .distinct()
-    )
-    names: dict[int, list[str]] = {}
-    for pk, name in rows:
-        names.setdefault(pk, []).append(name)
-    return names
+def _last_probe(server: Server) -> ProbeRun | None:
+    """The newest finished transfer that it took part in, as sender or as target."""
+    took_part = Q(sender__server=server) | Q(target__server=server)
+    runs = ProbeRun.objects.filter(took_part, test=ProbeRun.Test.TRANSFER, finished_at__isnull=False)
+    return runs.select_related("sender__server", "target__server").order_by("-finished_at").first()

@@ -3,6 +3,7 @@
 Every function takes keywords only, and records its audit event in the transaction of the change, as its last statement.
 """
 
+from inventory.operations.conflicts import declare_clone, move_card, reconsider_claim, reject_claim
 from inventory.operations.enrolment import (
     create_enrolment_token,
     enrol_server,
@@ -11,9 +12,11 @@ from inventory.operations.enrolment import (
     rotate_credential,
 )
 from inventory.operations.imports import import_listing
+from inventory.operations.labels import label_servers, preview_labels
 from inventory.operations.manager_hosts import enrol_manager_host, repin_manager_host, retire_manager_host
-from inventory.operations.ports import confirm_port, confirm_ports, record_seen, reject_claim
+from inventory.operations.ports import confirm_port, confirm_ports
 from inventory.operations.reports import register_report
+from inventory.operations.sightings import record_seen
 from inventory.operations.subnets import create_subnet, freeze, set_mode, unfreeze
 
 __all__ = [
@@ -21,10 +24,15 @@ __all__ = [
     "confirm_ports",
     "create_enrolment_token",
     "create_subnet",
+    "declare_clone",
     "enrol_manager_host",
     "enrol_server",
     "freeze",
     "import_listing",
+    "label_servers",
+    "move_card",
+    "preview_labels",
+    "reconsider_claim",
     "record_seen",
     "register_report",
     "reject_claim",

@@ -1,6 +1,7 @@
 """register_report: bring the inventory up to what a server says, as far as that is the server's to say.
 
-Gather (four queries), judge (pure, `inventory/reconcile.py`), write. Nothing is ever removed or moved between servers.
+Gather (four queries), judge (pure, `inventory/reconcile.py`), write, hear both witnesses. Nothing is ever removed or
+moved between servers. What became of the server and its ports is kept as history.
 """
 
 from dataclasses import dataclass, field
@@ -13,8 +14,9 @@ from django.utils import timezone
 
 from audit.actions import Action
 from audit.record import record
-from inventory.models import HCA, ManagerHost, Port, PortConflict, Server
-from inventory.operations.ports import REJECTED
+from inventory import history, ownership
+from inventory.models import HCA, HistoryEntry, ManagerHost, Port, Server
+from inventory.operations import hearing
 from inventory.races import settle
 from inventory.reconcile import Judgement, Known, Outcome, fields_of, judge
 from inventory.report import Report
@@ -76,6 +78,7 @@ class _Changes:
     conflicts: list[tuple[Port, Judgement]] = field(default_factory=list)
     touched_hcas: set[int] = field(default_factory=set)  # id() of each HCA of which anything was news
     touched: set[GUID] = field(default_factory=set)  # ports of which anything, their HCA included, was news
+    entries: list[HistoryEntry] = field(default_factory=list)
 
 
 def register_report(*, server: Server, report: Report) -> Receipt:
@@ -98,12 +101,16 @@ def _register(server_id: int, report: Report, at: datetime) -> Receipt:
     changes = _Changes()
     # In order of GUID, so that two reports that name the same ports wait for each other instead of both.
     in_order = sorted(judgements, key=lambda one: (one.reported.node_guid or "", one.reported.guid or ""))
-    hcas = _write_hcas(in_order, known, changes)
-    new_ports = [port for judgement in in_order if (port := _write(judgement, hcas, known, changes, at)) is not None]
-    Port.objects.bulk_create(new_ports)
+    hcas = _write_hcas(in_order, known, changes, at)
+    written = (_write(judgement, hcas, known, changes, at, report) for judgement in in_order)
+    Port.objects.bulk_create([port for port in written if port is not None])
     not_reported = _mark_missing(judgements, known, changes, at)
-    outcomes = tuple(_outcome(judgement, changes) for judgement in judgements)
     is_changed = bool(changes.after) or bool(changes.conflicts) or server.report_digest != report.digest
+    if is_changed:
+        server.reported_at = at
+        for guid, told in hearing.hear_both(server, at).items():
+            changes.after[guid] = changes.after.get(guid, {}) | _plain(told)
+    outcomes = tuple(_outcome(judgement, changes) for judgement in judgements)
     sentence = report.note
     if report.hostname != server.hostname:
         sentence = f"The server reports as {report.hostname}; here it stays {server.hostname}, as enrolled. {sentence}"
@@ -115,6 +122,8 @@ def _register(server_id: int, report: Report, at: datetime) -> Receipt:
     server.boot_id, server.reported_at = report.boot_id, at
     server.report, server.report_digest = dict(report.raw), report.digest
     server.save(update_fields=["boot_id", "reported_at", "report", "report_digest"])
+    changes.entries += hearing.boot_entries(server, old_boot_id, report.boot_id, at)
+    history.keep(changes.entries)
     _record(receipt, changes, is_first=is_first, boot_ids=(old_boot_id, report.boot_id))
     return receipt
 
@@ -139,7 +148,7 @@ def _gather(server: Server, report: Report) -> Known:
     )
 
 
-def _write_hcas(judgements: list[Judgement], known: Known, changes: _Changes) -> dict[int, HCA]:
+def _write_hcas(judgements: list[Judgement], known: Known, changes: _Changes, at: datetime) -> dict[int, HCA]:
     """The server's HCA behind each port that is its own, by the judgement's id(); created or renamed as reported."""
     hcas: dict[int, HCA] = {}
     new: list[HCA] = []
@@ -149,6 +158,9 @@ def _write_hcas(judgements: list[Judgement], known: Known, changes: _Changes) ->
         reported = judgement.reported
         hca = known.own_hca(reported)
         said: dict[str, Any] = {"device": reported.device, "system_image_guid": reported.system_image_guid}
+        for name in ("firmware", "board_id"):
+            if text := str(reported.raw.get(name) or "").strip():
+                said[name] = text[:64]
         if reported.node_guid is not None:
             said["node_guid"] = reported.node_guid
         if hca is None:
@@ -158,13 +170,13 @@ def _write_hcas(judgements: list[Judgement], known: Known, changes: _Changes) ->
             changes.after[f"hca {reported.node_guid or reported.device}"] = _plain(said)
             changes.touched_hcas.add(id(hca))
         else:
-            _change_hca(hca, said, changes)
+            _change_hca(hca, said, known, changes, at)
         hcas[id(judgement)] = hca
     HCA.objects.bulk_create(new)
     return hcas
 
 
-def _change_hca(hca: HCA, said: dict[str, Any], changes: _Changes) -> None:
+def _change_hca(hca: HCA, said: dict[str, Any], known: Known, changes: _Changes, at: datetime) -> None:
     news = {name: value for name, value in said.items() if getattr(hca, name) != value}
     if not news:
         return
@@ -172,25 +184,24 @@ def _change_hca(hca: HCA, said: dict[str, Any], changes: _Changes) -> None:
     key = f"hca {hca.node_guid or hca.device}"
     changes.before[key] = _plain({name: getattr(hca, name) for name in news})
     changes.after[key] = _plain(news)
+    if hca.pk is not None:
+        changes.entries += hearing.hca_entries(hca, news, known.server, at)
     for name, value in news.items():
         setattr(hca, name, value)
     if hca.pk is not None:  # else it is about to be created with what it has now
         hca.save(update_fields=list(news))
 
 
-def _write(judgement: Judgement, hcas: dict[int, HCA], known: Known, changes: _Changes, at: datetime) -> Port | None:
+def _write(
+    judgement: Judgement, hcas: dict[int, HCA], known: Known, changes: _Changes, at: datetime, report: Report
+) -> Port | None:
     """Write what one judgement asks for, and nothing where the rows say so already; give the row to create, if any."""
     reported, port = judgement.reported, judgement.port
     match judgement.outcome:
-        case Outcome.CONFLICT if port is not None:
-            rejected = PortConflict.objects.filter(port=port, claimed_by=known.server, decision=REJECTED)
-            if rejected.exists():
-                return None
-            _, is_new = PortConflict.objects.get_or_create(
-                port=port, claimed_by=known.server, closed_at=None, defaults={"claim": dict(reported.raw)}
-            )
-            if is_new:
-                changes.conflicts.append((port, judgement))
+        case Outcome.CONFLICT:
+            opened = hearing.open_conflict(judgement, known, report)
+            if opened is not None:
+                changes.conflicts.append((opened, judgement))
         case Outcome.ETHERNET if port is not None:
             _change(port, {"link_layer": Port.LinkLayer.ETHERNET, "missing_since": None}, changes)
         case Outcome.NO_GUID | Outcome.NO_LINK_LAYER | Outcome.DUPLICATE if port is not None:
@@ -203,9 +214,10 @@ def _write(judgement: Judgement, hcas: dict[int, HCA], known: Known, changes: _C
             is_new = judgement.outcome is Outcome.NEW
             is_trusted = is_new and settings.REGISTRATION_TRUST == "enrolled" and not is_elsewhere
             if is_trusted and (port is None or port.confirmed_at is None):
-                values |= {"confirmed_at": at, "confirmed_how": "enrolled"}
+                values |= {"confirmed_at": at, "confirmed_how": ownership.ENROLLED}
             key = str(reported.guid)
             if port is not None:
+                changes.entries += hearing.port_entries(port, values, known.server, at)
                 _change(port, values, changes)
             else:
                 changes.after[key] = {name: value for name, value in _plain(values).items() if value not in (None, "")}
@@ -239,6 +251,7 @@ def _mark_missing(judgements: tuple[Judgement, ...], known: Known, changes: _Cha
     for port in missing:
         if port.missing_since is None:
             _change(port, {"missing_since": at}, changes)
+            changes.entries.append(hearing.missing_entry(port, known.server, at))
     return tuple(sorted(port.guid for port in missing))
 
 
@@ -248,7 +261,7 @@ def _outcome(judgement: Judgement, changes: _Changes) -> PortOutcome:
         outcome = Outcome.UNCHANGED
     confirmed = "confirmed_at" in changes.after.get(str(reported.guid), {})
     if outcome in {Outcome.CHANGED, Outcome.UNCHANGED, Outcome.NEW} and port is not None:
-        confirmed = port.confirmed_at is not None
+        confirmed = confirmed or ownership.is_trusted(port)
     return PortOutcome(
         device=reported.device,
         number=reported.number,

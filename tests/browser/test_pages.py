@@ -10,12 +10,13 @@ from django.utils import timezone
 from playwright.sync_api import expect
 
 from deploy.models import HostCheck, Observation, Rollout, RolloutStep
-from inventory.models import ManagerHost, Port, PortConflict
+from inventory.models import EnrolmentToken, HistoryEntry, ManagerHost, Port, PortConflict, Server
 from partitions import operations
 from subnet.default import OPEN
 from tests.console.drifted import everything
 
 pytestmark = pytest.mark.browser
+LEAF = "0x0002c90200000010"
 
 
 @pytest.fixture
@@ -27,8 +28,12 @@ def busy(site):
     provider.move(provider.servers[1], site.training, site.research)
     Port.objects.filter(hca__server=provider.servers[4]).update(confirmed_at=None)
     PortConflict.objects.create(
-        port=Port.objects.filter(hca__server=provider.servers[5]).first(), claimed_by=provider.servers[4], claim={}
+        port=Port.objects.filter(hca__server=provider.servers[5]).first(),
+        claimed_by=provider.servers[4],
+        claim={"device": "mlx5_0", "state": "ACTIVE"},
+        evidence={"hints": ["Both say that the port's link is up."]},
     )
+    witnesses(provider)
     operations.stage_default(subnet=provider.subnet, keywords=OPEN, members=(), actor=provider.olga, reason="ticket 9")
     provider.observe()
     now = timezone.now()
@@ -43,8 +48,34 @@ def busy(site):
     return site
 
 
+def witnesses(provider):
+    """Both witnesses on the fifth and the sixth server, in and out of agreement; a stray, a card that was replaced."""
+    now = timezone.now()
+    points = [
+        ["subnet", "0xfe80000000000000", "0xfe80000000000000", "agrees", ""],
+        ["leaf and port", f"{LEAF} port 4", f"{LEAF} port 9", "disagrees", "It was confirmed elsewhere."],
+        ["SM LID", "", "LID 1", "unprovable", "The server knows no subnet manager for the port."],
+    ]
+    ports = Port.objects.filter(hca__server__in=provider.servers[4:6])
+    ports.update(testimony="disagrees", points=points, seen_at=now, seen_state="ACTIVE", leaf_guid=LEAF, leaf_port=9,
+                 home_leaf_guid=LEAF, home_leaf_port=4, seen_description="srv-005 mlx5_0")  # fmt: skip
+    gone = Port.objects.filter(hca__server=provider.servers[5]).first()
+    Port.objects.filter(pk=gone.pk).update(seen_state="ABSENT", missing_since=now)
+    Port.objects.create(subnet=provider.subnet, guid="0x0002c906000000a1", seen_at=now, seen_state="ACTIVE",
+                        leaf_guid=LEAF, leaf_port=17, seen_description="stranger")  # fmt: skip
+    HistoryEntry.objects.create(server=provider.servers[4], at=now, kind="REBOOT", witness="SERVER", what="srv-005",
+                                before="boot-1", after="boot-2")  # fmt: skip
+    EnrolmentToken.objects.create(subnet=provider.subnet, name="rack 12", digest="d", uses_left=3, expires_at=now)
+    Server.objects.filter(pk=provider.servers[4].pk).update(
+        rack="r12", unit="4", tenant=provider.acme, reported_at=now - timedelta(hours=9), report={"ports": []}
+    )
+
+
 def addresses(site) -> dict[str, str]:
-    names = {"board", "plan", "rollouts", "servers", "managers", "drift", "partitions", "audit"}
+    names = {
+        "board", "plan", "rollouts", "servers", "managers", "drift", "partitions", "audit", "conflicts", "leaves",
+        "strays", "enrolment", "labels",
+    }  # fmt: skip
     pages = {name: reverse(f"console:{name}") for name in names}
     pages["rollout"] = reverse("console:rollout", args=[Rollout.objects.first().public_id])
     host = ManagerHost.objects.first()
@@ -57,6 +88,9 @@ def addresses(site) -> dict[str, str]:
     pages["server between tenants"] = reverse("console:server", args=[site.provider.servers[1].public_id])
     pages["a file that differs"] = reverse("console:difference", args=[everything(site).public_id])
     pages["everything staged"] = f"{pages['plan']}?selection=all"
+    pages["leaf"] = reverse("console:leaf", args=[LEAF])
+    pages["replacement"] = reverse("console:replacement", args=[site.provider.servers[5].public_id])
+    pages["a filter that means nothing"] = f"{pages['servers']}?q=colour:red"
     pages["nothing"] = "/nonsense/"
     return pages
 

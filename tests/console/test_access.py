@@ -4,20 +4,27 @@ import re
 
 import pytest
 from django.urls import reverse
+from django.utils import timezone
 
 from audit.models import Event
 from deploy.models import Observation, Rollout
+from inventory.labels import read
 from inventory.models import Port, PortConflict
+from inventory.operations import preview_labels
 from partitions.models import Partition, StagedChange
 from partitions.selection import Selection
 from people.models import Tenant
 from tests.console.drifted import drifted
 
-PAGES = ["board", "plan", "rollouts", "servers", "managers", "drift", "partitions", "audit"]
+PAGES = [
+    "board", "plan", "rollouts", "servers", "managers", "drift", "partitions", "audit", "conflicts", "leaves", "strays",
+    "enrolment", "labels",
+]  # fmt: skip
 POSTS = [
     "board_move", "board_discard", "plan", "plan_look", "rollout_cancel", "rollout_check", "rollout_release",
-    "port_confirm", "conflict_reject", "managers_look", "partitions", "board_membership", "server_clean",
+    "port_confirm", "conflict_decide", "managers_look", "partitions", "board_membership", "server_clean",
     "partition_rename", "partition_retire", "drift_put_back", "drift_look", "drift_restoring", "drift_adopt",
+    "enrolment", "labels", "replacement",
 ]  # fmt: skip
 
 
@@ -26,14 +33,16 @@ def address(name: str, site) -> str:
         return reverse(f"console:{name}", args=[Rollout.objects.first().public_id])
     if name == "port_confirm":
         return reverse("console:port_confirm", args=[Port.objects.first().guid])
-    if name == "conflict_reject":
+    if name == "conflict_decide":
         provider = site.provider
         conflict, _ = PortConflict.objects.get_or_create(
             port=Port.objects.filter(hca__server=provider.servers[4]).first(),
             claimed_by=provider.servers[5],
             claim={},
         )
-        return reverse("console:conflict_reject", args=[conflict.pk])
+        return reverse("console:conflict_decide", args=[conflict.pk, "reject"])
+    if name == "replacement":
+        return reverse("console:replacement", args=[provider_server(site).public_id])
     if name == "server_clean":
         return reverse("console:server_clean", args=[site.provider.servers[5].public_id])
     if name == "drift_adopt":
@@ -41,6 +50,11 @@ def address(name: str, site) -> str:
     if name in ("partition_rename", "partition_retire"):
         return reverse(f"console:{name}", args=[site.storage.public_id])
     return reverse(f"console:{name}")
+
+
+def provider_server(site):
+    """The server whose first card is gone and whose second one is new; see `prepare`."""
+    return site.provider.servers[5]
 
 
 def fields(name: str, site) -> dict[str, str]:
@@ -66,7 +80,21 @@ def fields(name: str, site) -> dict[str, str]:
         "partitions": {"tenant": "", "name": "sneaked-in", "pkey": ""},
         "rollout_release": {"reason": "sneaked in"},
         "drift_restoring": {"enabled": "yes", "reason": "sneaked in"},
+        "enrolment": {"name": "sneaked in", "uses": "1", "hours": "1"},
+        "labels": labels_of(provider.servers[0]),
+        "replacement": pairs_of(provider_server(site)),
     }.get(name, {})
+
+
+def labels_of(server) -> dict[str, str]:
+    text = f"hostname,rack\n{server.hostname},r1\n"
+    preview = preview_labels(subnet=server.subnet, file=read(text.encode()))
+    return {"text": text, "digest": preview.digest}
+
+
+def pairs_of(server) -> dict[str, str]:
+    old, new = Port.objects.filter(hca__server=server).order_by("guid")
+    return {f"new-{old.guid}": str(new.guid)}
 
 
 def counts() -> list[int]:
@@ -79,6 +107,10 @@ def prepare(name: str) -> None:
     Rollout.objects.update(state=state)
     if name == "server_clean":
         Port.objects.filter(hca__server__hostname="srv-006").update(former_tenant=Tenant.objects.first())
+    if name == "replacement":
+        Port.objects.filter(pk=Port.objects.filter(hca__server__hostname="srv-006").order_by("guid")[0].pk).update(
+            missing_since=timezone.now()
+        )
     if name == "port_confirm":
         Port.objects.filter(pk=Port.objects.first().pk).update(confirmed_at=None)
 
@@ -89,6 +121,7 @@ def detail_pages(site) -> list[str]:
         reverse("console:partition", args=[site.training.public_id]),
         reverse("console:difference", args=[drifted(site).public_id]),
         reverse("console:server", args=[site.provider.servers[0].public_id]),
+        reverse("console:replacement", args=[site.provider.servers[0].public_id]),
     ]
 
 
@@ -147,7 +180,7 @@ def test_the_same_by_an_operator_changes_something(site, operator, name):
     prepare(name)
     sent = fields(name, site)
     before = counts()
-    assert operator.post(address(name, site), sent).status_code == 302
+    assert operator.post(address(name, site), sent).status_code == (201 if name == "enrolment" else 302)
     assert counts() != before
 
 

@@ -16,10 +16,11 @@ pytestmark = pytest.mark.django_db
 LEAF = GUID("0x0002c90200000010")
 
 
-def reading(guid, *, node_type="CA", said="read", leaf=(LEAF, 4)):
-    """A PortReading, as far as this room looks at it."""
+def reading(guid, *, node_type="CA", said="read", leaf=(LEAF, 4), **changes):
+    """A PortReading, as far as this room looks at it; it agrees with `tests.inventory.reports.port`."""
     end = None if leaf is None else SimpleNamespace(guid=leaf[0], port=leaf[1])
-    return SimpleNamespace(guid=GUID(guid), node_type=node_type, number=1, reading=said, leaf=end)
+    values = {"node_guid": GUID(guid[:-1] + "0"), "lid": 7, "master_sm_lid": 1, "state": "ACTIVE", "description": ""}
+    return SimpleNamespace(guid=GUID(guid), node_type=node_type, number=1, reading=said, leaf=end, **values | changes)
 
 
 def test_a_seen_port_is_known_with_its_cable(subnet):

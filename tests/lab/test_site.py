@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from lab.errors import LabError
-from lab.servers import boot, sysfs_root
+from lab.servers import boot, reboot, sysfs_root
 from lab.site import Site
 from subnet.partitions_conf import parse_strict
 from tests.lab.traces import killed_client, until
@@ -135,7 +135,7 @@ def test_a_server_that_boots_again_keeps_its_credential_and_changes_its_boot_id(
     url, posted = door
     server = site.fabric.servers[3]
     boot(site, server, url=f"{url}/register/v1/", token="one-token")
-    boot(site, server, url=url, token="one-token")
+    reboot(site, server)
     first, second = [(secret, body) for path, secret, body in posted if path == "/register/v1/reports"]
     assert first[0] == second[0]
     assert first[1]["boot_id"] != second[1]["boot_id"]

@@ -106,7 +106,7 @@ def build(*, mode: str = Subnet.Mode.WRITE) -> ByHand:
     server = Server.objects.create(subnet=subnet, hostname="srv-003")
     hca = HCA.objects.create(server=server, node_guid=GUID("0x0210fa0300a30000"), device="mlx5_0")
     now: datetime = timezone.now()
-    Port.objects.create(subnet=subnet, hca=hca, guid=N[3], confirmed_at=now, confirmed_how="enrolled")
+    Port.objects.create(subnet=subnet, hca=hca, guid=N[3], confirmed_at=now, confirmed_how="person")
     return ByHand(
         subnet=subnet,
         acme=Tenant.objects.create(name="Acme", slug="acme"),

@@ -43,7 +43,7 @@ class Provider:
 
     def server(self, number: int, *, ports: int = 2, **port_fields: object) -> Server:
         server = Server.objects.create(subnet=self.subnet, hostname=f"srv-{number:03}")
-        fields = {"confirmed_at": timezone.now(), "confirmed_how": "enrolled"} | port_fields
+        fields = {"confirmed_at": timezone.now(), "confirmed_how": "person"} | port_fields
         for index in range(ports):
             base = 0x0002C90400000000 + number * 0x100 + index * 0x10
             hca = HCA.objects.create(server=server, node_guid=GUID(f"{base:#018x}"), device=f"mlx5_{index}")

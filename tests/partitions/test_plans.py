@@ -250,7 +250,7 @@ def test_what_slips_past_the_waiting_is_refused_by_the_table(provider, berts, mo
 
 def test_the_plan_costs_few_queries(moved, django_assert_max_num_queries):
     moved.observe()
-    with django_assert_max_num_queries(15):
+    with django_assert_max_num_queries(18):
         drawn = moved.plan(moved.olga)
         assert drawn.files
         assert drawn.servers
