@@ -133,7 +133,7 @@ def _write_syslog(line: str) -> None:
         where = (host.strip("[]") or port, int(port) if host and port.isdecimal() else 514)
     try:
         handler = _Strict(address=where, facility=SysLogHandler.LOG_AUTHPRIV)
-        handler.ident = "fabricui-audit: "
+        handler.ident, handler.append_nul = "fabricui-audit: ", False
         try:
             handler.emit(logging.LogRecord("audit.anchor", logging.INFO, "", 0, line, None, None))
         finally:

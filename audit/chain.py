@@ -12,10 +12,10 @@ from django.db import connection
 
 from audit import keyring, signing
 from audit.canonical import GENESIS, utc_text
-from audit.errors import KeyUnavailable, NotRecordable, SigningUnavailable
+from audit.errors import NotRecordable, SigningUnavailable
 from audit.models import EXPORTED, ChainHead, Event, Seal
 from audit.record import THE_HEAD
-from audit.verifier import HEAD, KEY, RESTORED, Anchor, Report, Standing, Walk
+from audit.verifier import HEAD, RESTORED, Anchor, Report, Standing, Walk
 
 AT_ONCE: Final = 2000  # rows a query: the memory it takes does not grow with the chain
 
@@ -26,16 +26,11 @@ def verify(*, since: int = 1, until: int | None = None, anchors: Sequence[Anchor
     """Read the events from number `since` on once; compare each with its hash and code, and the end with the head.
 
     Events recorded while it runs are left for the next run. What stands before `since` is believed. `anchors` come
-    from outside; the seals in the database are compared too.
+    from outside; the seals in the database are compared too. Raises KeyUnavailable without the secret keys.
     """
     head = _head()
     last = head.number if until is None else min(until, head.number)
-    ring: Mapping[int, bytes] | None = None
-    trouble = ""
-    try:
-        ring = keyring.load() if head.key_version else {}
-    except KeyUnavailable as error:
-        trouble = str(error)
+    ring: Mapping[int, bytes] = keyring.load() if head.key_version else {}
     public_key = _public_key()
     standing = _standing(since)
     sealed = [seal.to_anchor() for seal in Seal.objects.filter(number__gte=since).order_by("number").iterator()]
@@ -45,8 +40,6 @@ def verify(*, since: int = 1, until: int | None = None, anchors: Sequence[Anchor
     walk.run()
     ends_at = (head.number, head.hash) if until is None else None
     report = walk.conclude(head=ends_at, public_key=public_key, verify=signing.verify)
-    if trouble:
-        report.break_at(report.first, KEY, trouble)
     if until is None and report.is_sound:
         _compare_newest(report)
     return report

@@ -111,7 +111,7 @@ def anchors_in(text: str) -> Iterator[Anchor]:
         if begin < 0 or '"fabricui_anchor":1' not in line:
             continue
         try:
-            said = json.loads(line[begin:])
+            said = json.JSONDecoder().raw_decode(line[begin:])[0]
             del said["fabricui_anchor"]
             yield Anchor(**said)
         except (ValueError, TypeError, KeyError):

@@ -32,7 +32,7 @@ def every_minute() -> None:
     now = timezone.now()
     try:
         _, report = anchors.seal(now=now)
-    except SigningUnavailable as error:
+    except (SigningUnavailable, TrailUnavailable) as error:
         _keep(Kind.ANCHOR, now=now, trouble=CANNOT, sentence=str(error))
         return
     _keep(Kind.ANCHOR, now=now, sentence="The head is signed and anchored.")
@@ -44,7 +44,7 @@ def every_hour() -> None:
     now = timezone.now()
     try:
         report = chain.verify(anchors=anchors.every())
-    except SigningUnavailable as error:
+    except (SigningUnavailable, TrailUnavailable) as error:
         _keep(Kind.WHOLE, now=now, trouble=CANNOT, sentence=str(error))
         return
     _keep_report(Kind.WHOLE, report, now=now)
@@ -87,7 +87,8 @@ def _keep_report(kind: TrailCheck.Kind, report: Report, *, now: datetime) -> Non
     if report.is_sound:
         return
     log.critical("%s", report.sentence)
-    if before is None or (before.trouble, before.broken_at) != (report.kind, report.broken_at):
+    # Not by its number too: where the end was cut off, the event that tells of it moves that on.
+    if before is None or before.trouble != report.kind:
         _record_break(report)
 
 
@@ -107,5 +108,5 @@ def _record_break(report: Report) -> None:
                 subject=Subject(kind="event", key=str(report.broken_at), label=f"event {report.broken_at}"),
                 after={"kind": report.kind, "sentence": report.sentence},
             )
-    except (AuditError, TrailUnavailable):
-        log.exception("the break could not be recorded")
+    except AuditError as error:
+        log.error("the break could not be recorded: %s", error)
