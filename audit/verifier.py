@@ -289,7 +289,7 @@ class Walk:
         )
 
     def _has_code(self, event: Event, version: int, key: bytes) -> bool:
-        return event["key_version"] == version and code(key, event["hash"]) == event["mac"]
+        return bool(event["key_version"] == version and code(key, event["hash"]) == event["mac"])
 
     def _check_time(self, event: Event) -> None:
         at, before = event["at"], self.before.at
@@ -303,8 +303,10 @@ class Walk:
         )
 
     def _note_loss(self, event: Event) -> None:
-        said = event["after"] or {}
-        first, last = int(said["lost_from"]), int(said["lost_to"])
+        try:
+            first, last = int(event["after"]["lost_from"]), int(event["after"]["lost_to"])
+        except (TypeError, KeyError, ValueError):
+            return  # it explains nothing then
         self.lost.append((first, last, event["at"], event["number"]))
         self.report.notes.append(
             f"Event {event['number']} tells that the database was restored and events {first} to {last} were lost."

@@ -77,11 +77,12 @@ class Watch:
             if stack:
                 stack[-1].has_event = True
 
-    def left(self, alias: str, block: Block, *, is_kept: bool) -> None:
-        """A block has ended; without an error it belongs to the one around it, or is judged."""
+    def left(self, alias: str, *, is_kept: bool) -> None:
+        """The innermost block has ended; without an error it belongs to the one around it, or is judged."""
         stack = self.stack(alias)
-        if block in stack:
-            del stack[stack.index(block) :]
+        if not stack:
+            return
+        block = stack.pop()
         if not is_kept:
             return
         if stack:
@@ -155,10 +156,7 @@ def _trail_watched() -> object:
         enter(self)
         if getattr(self, "_from_testcase", False):
             return
-        block = Block()
-        alias = transaction.get_connection(self.using).alias
-        WATCH.stack(alias).append(block)
-        self.__dict__.setdefault("_watched", []).append((alias, block))
+        WATCH.stack(transaction.get_connection(self.using).alias).append(Block())
 
     def watched_leave(self, exc_type, exc_value, traceback):
         connection = transaction.get_connection(self.using)
@@ -169,9 +167,8 @@ def _trail_watched() -> object:
             is_kept = False
             raise
         finally:
-            if not getattr(self, "_from_testcase", False) and self.__dict__.get("_watched"):
-                alias, block = self.__dict__["_watched"].pop()
-                WATCH.left(alias, block, is_kept=is_kept)
+            if not getattr(self, "_from_testcase", False):
+                WATCH.left(connection.alias, is_kept=is_kept)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(CursorWrapper, "execute", watched_execute)
