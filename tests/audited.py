@@ -31,8 +31,23 @@ EXEMPT_COLUMNS = {
     "deploy_fence": ({"generation"}, "claimed before a placing, and recorded with the transition that follows"),
     "inventory_server": ({"reported_at"}, "a report that says nothing new"),
     "inventory_port": (
-        {"seen_at", "state", "phys_state", "rate_text", "rate_gbps", "lid", "sm_lid", "subnet_prefix"},
-        "what a reading or report says of a known port; new ports, cabling and owners are recorded",
+        {
+            "seen_at",
+            "state",
+            "phys_state",
+            "rate_text",
+            "rate_gbps",
+            "lid",
+            "sm_lid",
+            "subnet_prefix",
+            "former_tenant_id",
+        },
+        "what a reading, a report or a rollout says of a known port; new ports, cabling and owners are recorded",
     ),
+    "probes_incident": (
+        {"seen_at", "times", "recovered_at", "run_id", "leak_id", "sentence"},
+        "an incident that is seen again, or is good again; it is recorded when it opens and when it is acknowledged",
+    ),
+    "probes_probescope": ({"next_at", "position", "rail"}, "how far the schedule has come"),
     "probes_probehost": ({"busy_until"}, "a host that is busy is asked later"),
 }
