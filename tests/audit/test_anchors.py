@@ -37,10 +37,10 @@ def owner(db):
 
 
 @pytest.fixture
-def judged(tmp_path):
+def judged_outside(tmp_path):
     """What our verifier says with the anchors outside; the stand-alone one must say the same from an export."""
 
-    def judged():
+    def judged_outside():
         report = chain.verify(anchors=anchors.every())
         exported = tmp_path / "trail.jsonl"
         exported.write_text("".join(export.whole()), encoding="utf-8")
@@ -55,7 +55,7 @@ def judged(tmp_path):
         assert {name: said[name] for name in names} == {name: getattr(report, name) for name in names}
         return report
 
-    return judged
+    return judged_outside
 
 
 def cut_to(owner, number):
@@ -67,14 +67,14 @@ def cut_to(owner, number):
     ChainHead.objects.update(at=head.at)
 
 
-def test_the_head_is_sealed_and_the_same_stands_outside(judged):
+def test_the_head_is_sealed_and_the_same_stands_outside(judged_outside):
     record_many(3)
     made = seal()
     (anchor,) = anchors.every()
     assert (anchor.number, anchor.hash) == (3, Event.objects.get(number=3).hash)
     assert anchor == made.to_anchor()
     assert anchor.is_signed_by(signing.public_key(), verifier.verify_ed25519)
-    assert judged().anchored_to == 3
+    assert judged_outside().anchored_to == 3
 
 
 def test_nothing_new_is_sealed_again_after_an_hour_only():
@@ -142,25 +142,25 @@ def test_an_anchor_file_that_is_gone_is_told_and_not_begun_again():
     assert seal() is not None
 
 
-def test_a_chain_rewritten_with_the_keys_is_not_what_was_anchored(owner, judged):
+def test_a_chain_rewritten_with_the_keys_is_not_what_was_anchored(owner, judged_outside):
     record_many(5)
     seal()
     rewrite(owner, 3, key=keyring.load()[1], reason="it was somebody else")
     owner("DELETE FROM audit_seal")
     assert chain.verify().is_sound  # nothing in the database shows it
-    report = judged()
+    report = judged_outside()
     assert (report.broken_at, report.kind) == (5, verifier.REWRITTEN)
     assert anchors.seal(now=timezone.now())[0] is None  # and it is not signed
 
 
-def test_a_tail_cut_off_with_its_head_is_missed_by_the_anchors(owner, judged):
+def test_a_tail_cut_off_with_its_head_is_missed_by_the_anchors(owner, judged_outside):
     record_many(3)
     seal()
     record_many(4)
     seal()
     cut_to(owner, 4)
     assert chain.verify().is_sound
-    report = judged()
+    report = judged_outside()
     assert (report.broken_at, report.kind) == (5, verifier.TRUNCATED)
     assert "events 5 to 7 were cut off, or the database was restored from a backup" in report.sentence
     watch.every_minute()
@@ -171,7 +171,7 @@ def test_a_tail_cut_off_with_its_head_is_missed_by_the_anchors(owner, judged):
     assert Event.objects.filter(action="audit:trail:broken").count() == 2  # one a kind of check, however often
 
 
-def test_a_seal_that_somebody_else_signed_is_told_apart(owner, judged, tmp_path):
+def test_a_seal_that_somebody_else_signed_is_told_apart(owner, judged_outside, tmp_path):
     record_many(3)
     seal()
     signing.make(tmp_path / "theirs.pem")
@@ -179,11 +179,11 @@ def test_a_seal_that_somebody_else_signed_is_told_apart(owner, judged, tmp_path)
     forged = verifier.Anchor(2, "0" * 64, line.at, line.sealed_at, line.key, "00" * 64)
     with anchors.path().open("a") as file:
         file.write(f"{forged.line()}\n")
-    report = judged()
+    report = judged_outside()
     assert (report.broken_at, report.kind) == (2, verifier.SEAL)
 
 
-def test_the_way_back_after_a_restore(owner, judged):
+def test_the_way_back_after_a_restore(owner, judged_outside):
     record_many(3)
     seal()
     record_many(4)
@@ -198,7 +198,7 @@ def test_the_way_back_after_a_restore(owner, judged):
 
     told = Event.objects.get(action="audit:trail:restored")
     assert (told.number, told.after["lost_from"], told.after["lost_to"]) == (5, 4, 7)
-    report = judged()
+    report = judged_outside()
     assert report.is_sound, report.sentence
     assert any("events 4 to 7 were lost" in note for note in report.notes)
     assert watch.alarms(now=timezone.now()) == []
@@ -207,12 +207,12 @@ def test_the_way_back_after_a_restore(owner, judged):
     assert seal() is not None
     record_many(1)
     assert seal() is not None
-    assert judged().is_sound
+    assert judged_outside().is_sound
     with pytest.raises(NotBehind, match="nothing was lost"):
         restoration.tell(actor=SYSTEM, reason="again")
 
 
-def test_a_cut_after_the_restore_was_told_is_still_a_cut(owner, judged):
+def test_a_cut_after_the_restore_was_told_is_still_a_cut(owner, judged_outside):
     record_many(3)
     seal()
     record_many(4)
@@ -222,7 +222,7 @@ def test_a_cut_after_the_restore_was_told_is_still_a_cut(owner, judged):
     record_many(1)
     seal()
     cut_to(owner, 5)
-    report = judged()
+    report = judged_outside()
     assert (report.broken_at, report.kind) == (6, verifier.TRUNCATED)
 
 
