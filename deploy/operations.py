@@ -233,6 +233,7 @@ def start(
                 **({} if rollout.without is None else {"without": rollout.without["hosts"]}),
             },
             reason=reason,
+            revision_key=revision.public_id,
         )
         wake(RUN, rollout_id=rollout.pk)
     return rollout

@@ -13,6 +13,8 @@ from typing import Any, Final
 
 from django.utils import timezone
 
+from audit import outage
+from audit.errors import TrailUnavailable
 from deploy import evidence, putting_back, restore
 from deploy.errors import ClaimLost
 from deploy.leave import withdrawn
@@ -59,6 +61,8 @@ def run(*, rollout: Rollout, hosts: Sequence[HostVerbs], clock: Callable[[], dat
                 _read_back(story, managers, terms)
             if story.state == State.RESTORING:
                 restore.put_parent_back(story, managers, terms)
+        except TrailUnavailable as error:
+            story.put_off(f"Waiting for the audit trail: what cannot be recorded is not done. {error}")
         except ClaimLost as lost:
             log.info("rollout %s: %s This worker stops.", rollout.public_id, lost)
         except Exception:
@@ -110,6 +114,7 @@ def _stage(story: Story, managers: ManagerHosts, terms: Terms) -> None:
 
 def _place(story: Story, managers: ManagerHosts, terms: Terms) -> None:
     """Make the staged file the partition file: on every standby, then on the master. Whatever fails, go back."""
+    _require_trail()
     revision = story.rollout.revision
     look, is_fresh = managers.seen, True
     if look is None:  # taken up after a crash: see how far it came
@@ -290,6 +295,7 @@ def _look_again(story: Story, managers: ManagerHosts, terms: Terms) -> None:
 
 def _place_owed(story: Story, managers: ManagerHosts, terms: Terms, owed: Sequence[HostView]) -> None:
     """Place the revision on the hosts that do not hold it, under a generation of its own. Raises Unseen."""
+    _require_trail()
     revision = story.rollout.revision
     generation = story.new_generation()
     failures = managers.each([view.name for view in owed], lambda host: host.stage(terms.data, digest=revision.digest))
@@ -303,6 +309,13 @@ def _place_owed(story: Story, managers: ManagerHosts, terms: Terms, owed: Sequen
                 story.tell(f"Placed {revision} on {view.name} again.", host=view.name)
     if failures:
         raise Unseen(_sentences(failures))
+
+
+def _require_trail() -> None:
+    """No audit, no change: raise TrailUnavailable before a file is placed whose placing could not be told."""
+    why_not = outage.refusal()
+    if why_not:
+        raise TrailUnavailable(why_not)
 
 
 def _reload_master(master: HostView) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from django.db.models import F, Q
 
 from audit.actions import Action
 from audit.record import record
+from audit.spool import record_or_spool
 from audit.values import SYSTEM, Subject
 from deploy import lease, table_history, tables
 from deploy.errors import ClaimLost
@@ -231,12 +232,15 @@ class Story:
             after["cause"] = changes["cause"]
         if "read_back" in changes:
             after["read_back"] = changes["read_back"]["counts"] if changes["read_back"] else None
-        record(
+        # A restore to the last proven files is the one thing that goes on without the trail; it is spooled then.
+        write = record_or_spool if State.RESTORING in (was, to) else record
+        write(
             action=Action.of_rollout(to.value),
             actor=SYSTEM,
             subject=Subject(kind="rollout", key=rollout.public_id, label=f"{rollout.revision} of {rollout.subnet}"),
             before={"state": was.value},
             after=after,
+            revision_key=rollout.revision.public_id,
         )
 
 

@@ -40,6 +40,7 @@ def _reached(figure: float, target: str) -> bool:
 def main(argv: list[str]) -> int:
     """Run one benchmark and print it; return 0 only if its targets hold."""
     from lab import (
+        bench_audit,
         bench_differential,
         bench_probe,
         bench_readback,
@@ -58,6 +59,7 @@ def main(argv: list[str]) -> int:
         "probe": bench_probe.BENCH,
         "schedule": bench_schedule.BENCH,
         "register": bench_register.BENCH,
+        "audit": bench_audit.BENCH,
     }
     parser = argparse.ArgumentParser(prog="./run bench", description=__doc__)
     parser.add_argument("name", choices=sorted(benches))
@@ -66,6 +68,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--hcas", type=int, default=8, help="HCAs a server (default 8)")
     parser.add_argument("--runs", type=int, default=5, help="measured runs of each kind (default 5)")
     parser.add_argument("--examples", type=int, default=500, help="files of the differential (default 500)")
+    parser.add_argument("--events", type=int, default=1_000_000, help="events of the audit trail (default 1,000,000)")
     parser.add_argument("--first", type=int, default=0, help="number of the first of them (default 0)")
     parser.add_argument("--workers", type=int, default=2, help="simulators beside one another (default 2)")
     arguments = parser.parse_args(argv)
