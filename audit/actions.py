@@ -28,6 +28,9 @@ class Action(StrEnum):
         """The room whose change it is."""
         return self.value.partition(":")[0]
 
+    # audit
+    TRAIL_EXPORT = "audit:trail:export", "exported"
+
     # people
     PERSON_CREATE = "people:person:create", "created"
     PERSON_LOGIN = "people:person:login", "signed in"
@@ -70,6 +73,7 @@ class Action(StrEnum):
     DEFAULT_DISCARD = "partitions:default:discard", "discarded a staged change of Default on subnet"
     MEMBER_STAGE = "partitions:member:stage", "staged a change of"
     MEMBER_DISCARD = "partitions:member:discard", "discarded a staged change of"
+    BACK_TO_STAGE = "partitions:subnet:stage-as-of", "staged that everything goes back to how it was, on subnet"
     SERVER_CLEAN = "partitions:server:clean", "marked as clean server"
     MEMBER_SETTLE = "partitions:member:settle", "brought the board up to"
 

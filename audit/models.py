@@ -42,6 +42,12 @@ class Event(models.Model):
             models.Index(fields=["actor_key", "-number"], name="event_actor"),  # the list, filtered by person
             models.Index(fields=["subject_kind", "subject_key", "-number"], name="event_subject"),  # one thing's story
             models.Index(fields=["tenant_key", "-number"], name="event_tenant"),  # a tenant's own trail
+            # What a reviewer filters by (audit/review.py): each page must come from an index, however long the trail.
+            models.Index(fields=["-at", "-number"], name="event_at"),
+            models.Index(fields=["actor_name", "-number"], name="event_actor_name"),
+            models.Index(fields=["subject_kind", "-number"], name="event_subject_kind"),
+            models.Index(fields=["subject_label", "-number"], name="event_subject_label"),
+            models.Index(fields=["request_id", "-number"], name="event_request"),
         ]
 
     def __str__(self) -> str:

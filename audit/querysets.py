@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -60,6 +60,13 @@ class EventQuerySet(models.QuerySet["Event"]):
                 wanted |= Q(**{f"{place}__icontains": text})
             events = events.filter(wanted)
         return events
+
+    def matching_any(self, ways: Iterable[Mapping[str, str]]) -> EventQuerySet:
+        """Keep the events that have all the values of one of `ways` (column → value)."""
+        wanted = Q()
+        for way in ways:
+            wanted |= Q(**way)
+        return self.filter(wanted)
 
     def newest_first(self) -> EventQuerySet:
         """Order as the audit list shows them."""

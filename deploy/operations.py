@@ -4,7 +4,7 @@ Each function writes its audit event in the same transaction. Nothing here reach
 wakes the worker on commit.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -109,9 +109,18 @@ def request_observation(*, subnet: Subnet, why: str, actor: Actor | None = None)
     return observation
 
 
-def propose(*, subnet: Subnet, table: PartitionTable, parent: Revision, actor: Actor, reason: str = "") -> Revision:
+def propose(
+    *,
+    subnet: Subnet,
+    table: PartitionTable,
+    parent: Revision,
+    actor: Actor,
+    reason: str = "",
+    staged: Sequence[Mapping[str, object]] = (),
+) -> Revision:
     """Store `table` as the next revision after `parent`, rendered and checked; nothing is placed yet.
 
+    `staged` says for the trail what it was made of: who wanted what, before any of it is gone.
     The same table proposed again on the same parent is the same revision, so that a double click makes one.
     An adopted table must first be placed as it is: only then is the same table something to roll out, because the
     bytes on the hosts differ. Raises NotWritable in mode OBSERVE, NothingToDo, PolicyRefused, AdoptionUnfinished, and
@@ -147,7 +156,7 @@ def propose(*, subnet: Subnet, table: PartitionTable, parent: Revision, actor: A
             if twin is not None:
                 return twin
             revision = _new_revision(subnet=subnet, table=table, parent=parent, actor=actor, reason=reason)
-            _record_revision(revision, actor=actor)
+            _record_revision(revision, actor=actor, staged=staged)
     except IntegrityError as error:
         raise StaleRevision("Somebody else proposed a revision at the same moment. Draw up the plan again.") from error
     return revision
@@ -369,8 +378,9 @@ def _record_revision(
     actor: Actor,
     action: Action = Action.REVISION_PROPOSE,
     found: Mapping[str, str] | None = None,
+    staged: Sequence[Mapping[str, object]] = (),
 ) -> None:
-    """Write the event of a new revision; `found` are the digests of the adopted files by host."""
+    """Write the event of a new revision; `found` are the digests of the adopted files by host, `staged` its makings."""
     record(
         action=action,
         actor=actor,
@@ -381,6 +391,7 @@ def _record_revision(
             "digest": revision.digest,
             "table_digest": revision.table_digest,
             **({} if found is None else {"found": dict(found)}),
+            **({"staged": [dict(one) for one in staged]} if staged else {}),
         },
         reason=revision.reason,
     )
