@@ -7,7 +7,7 @@ from typing import Any, Final
 from django.db import transaction
 
 from audit.actions import Action
-from audit.canonical import utc_text
+from audit.canonical import canonical, utc_text
 from audit.models import HASHED, Event
 from audit.record import record
 from audit.review import Asked, oldest_first
@@ -62,6 +62,11 @@ def lines(asked: Asked, export: Event) -> Iterator[str]:
         count += len(piece)
         yield "".join(_line({"kind": "event"} | values(event)) for event in piece)
     yield _line({"kind": "end", "events": count})
+
+
+def told(value: object) -> str:
+    """A JSON value as text in one cell; empty for none."""
+    return "" if value is None else canonical(value).decode()
 
 
 def _line(value: dict[str, Any]) -> str:

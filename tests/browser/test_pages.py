@@ -9,6 +9,7 @@ from django.urls import reverse
 from django.utils import timezone
 from playwright.sync_api import expect
 
+from audit.models import Event
 from deploy.models import Observation, Rollout, RolloutStep
 from inventory.models import Port, PortConflict
 from partitions import operations
@@ -43,6 +44,14 @@ def addresses(site) -> dict[str, str]:
         pages[str(partition)] = reverse("console:partition", args=[partition.public_id])
     pages["server between tenants"] = reverse("console:server", args=[site.provider.servers[1].public_id])
     pages["everything staged"] = f"{pages['plan']}?selection=all"
+    pages["event"] = reverse("console:audit_event", args=[Event.objects.latest("number").number])
+    pages["port's history"] = reverse("console:port_history", args=[Port.objects.first().guid])
+    pages["P_Key's history"] = reverse("console:pkey_history", args=["0x2c41"])
+    pages["proof"] = reverse("console:rollout_proof", args=[Rollout.objects.first().public_id])
+    then = Event.objects.filter(action="deploy:rollout:proven").latest("number").at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    pages["no moment"] = reverse("console:as_of")
+    pages["as of then"] = f"{pages['no moment']}?at={then}"
+    pages["way back"] = f"{reverse('console:as_of_back')}?at={then}"
     pages["nothing"] = "/nonsense/"
     return pages
 
