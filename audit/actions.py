@@ -29,7 +29,12 @@ class Action(StrEnum):
         return self.value.partition(":")[0]
 
     # audit
+    CLOCK_STEP = "audit:clock:step", "noticed that the clock went back:"
+    KEY_ROTATE = "audit:key:rotate", "began a new key of the trail:"
+    TRAIL_BROKEN = "audit:trail:broken", "found that the trail is not as it was written:"
     TRAIL_EXPORT = "audit:trail:export", "exported"
+    TRAIL_RESTORED = "audit:trail:restored", "told that the database was restored from a backup:"
+    EVIDENCE_READ = "audit:evidence:read", "looked at the evidence of"
 
     # people
     PERSON_CREATE = "people:person:create", "created"
@@ -42,6 +47,8 @@ class Action(StrEnum):
     ROLE_GIVE = "people:role:give", "gave a role to"
     TENANT_CREATE = "people:tenant:create", "created tenant"
     TOKEN_CREATE = "people:token:create", "created an API token of"
+    TOKEN_USE = "people:token:use", "used the API token"
+    TOKEN_REFUSED = "people:token:refused", "was refused with the API token"
     TOKEN_REVOKE = "people:token:revoke", "revoked an API token of"
 
     # inventory

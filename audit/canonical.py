@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from enum import Enum
-from hashlib import sha256
-from typing import Any, Final
+from typing import Final
 
 from audit.errors import NotRecordable
+from audit.verifier import GENESIS, canonical
 from subnet.pkey import PKey
 
-GENESIS: Final = "0" * 64  # what the first event names as the hash before it
+__all__ = ["GENESIS", "JSON", "canonical", "clean", "plain", "utc_text"]
 
 _REFUSED: Final = re.compile(r"[\x00\ud800-\udfff]")
 
@@ -74,13 +74,3 @@ def utc_text(at: datetime) -> str:
     if at.tzinfo is None:
         raise NotRecordable(f"{at} has no time zone.")
     return at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
-
-
-def canonical(value: Any) -> bytes:
-    """Write plain JSON as bytes: keys sorted, no blanks, UTF-8."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
-
-
-def digest(value: Any) -> str:
-    """SHA-256 over the canonical bytes, in hex."""
-    return sha256(canonical(value)).hexdigest()

@@ -19,3 +19,27 @@ class NotRecordable(AuditError, ValueError):
 
 class ChainMoved(AuditError):
     """Another writer appended between our read and our write; the whole transaction has to be tried again."""
+
+
+class TrailUnavailable(AuditError):
+    """Nothing can be recorded now, and therefore nothing changed; the sentence says why and how to mend it."""
+
+
+class KeyUnavailable(TrailUnavailable):
+    """The secret keys of the trail are missing, unreadable, or older than those that were used."""
+
+
+class TrailUnwritable(TrailUnavailable):
+    """The database refuses to take an event."""
+
+
+class SigningUnavailable(AuditError):
+    """The head cannot be signed or anchored: the key or a place outside is missing. The sentence says which."""
+
+
+class NotBehind(AuditError):
+    """There is nothing to tell of a restored database: no anchor knows more than the trail."""
+
+
+class SpoolUnwritable(TrailUnavailable):
+    """Not even the spool beside the database takes an event."""

@@ -1,4 +1,4 @@
-"""Take events out of the trail for somebody else: each with its hashes, and each export is an event itself."""
+"""Take out of the trail what a reviewer has filtered: each event with its hashes, each export an event itself."""
 
 import json
 from collections.abc import Iterator
@@ -7,16 +7,16 @@ from typing import Any, Final
 from django.db import transaction
 
 from audit.actions import Action
-from audit.canonical import canonical, utc_text
-from audit.models import HASHED, Event
+from audit.canonical import canonical
+from audit.export import line, whole
+from audit.models import EXPORTED, Event
 from audit.record import record
 from audit.review import Asked, oldest_first
 from audit.values import Actor, Subject
 
 FORMATS: Final = ("jsonl", "csv", "print")
-COLUMNS: Final = (*HASHED, "hash")
-VERSION: Final = 1
-THE_TRAIL: Final = Subject(kind="trail", key="events", label="the audit trail")
+COLUMNS: Final = tuple(EXPORTED)
+THE_TRAIL: Final = Subject(kind="trail", key="trail", label="the audit trail")
 
 
 @transaction.atomic
@@ -35,33 +35,23 @@ def begin_export(*, asked: Asked, form: str, actor: Actor) -> Event:
     )
 
 
-def values(event: Event) -> dict[str, Any]:
-    """All that the event's hash covers, and the hash; `at` as it is hashed."""
-    whole = {name: getattr(event, name) for name in COLUMNS}
-    return whole | {"at": utc_text(event.at)}
-
-
 def lines(asked: Asked, export: Event) -> Iterator[str]:
-    """JSON lines: a head, one event a line, oldest first, and an end with the count; in pieces of many lines.
+    """JSON lines, oldest first, in pieces of many lines; each event with everything that its hash covers.
 
-    Head: {"kind": "audit-export", "version", "filters", "is_whole", "exported": number of the export's own event,
-    "head_hash"}. `is_whole` says that nothing was filtered: then each event's `previous_hash` is the `hash` of the
-    line before. An event: {"kind": "event", …everything that its hash covers, "hash"}. End: {"kind": "end", "events"}.
+    Of everything: what `audit.export.whole` gives, which the stand-alone verifier checks from end to end. Of a part:
+    a head {"fabricui_trail_part": 1, "filters", "to": number of the export's own event, "head": {"number", "hash"}},
+    the events, and an end {"events": count}; each event can be checked by its own hash.
     """
-    head = {
-        "kind": "audit-export",
-        "version": VERSION,
-        "filters": asked.told(),
-        "is_whole": asked.is_empty,
-        "exported": export.number,
-        "head_hash": export.hash,
-    }
-    yield _line(head)
+    if asked.is_empty:
+        yield from whole()
+        return
+    head = {"number": export.number, "hash": export.hash}
+    yield _line({"fabricui_trail_part": 1, "filters": asked.told(), "to": export.number, "head": head})
     count = 0
     for piece in oldest_first(asked, until_number=export.number):
         count += len(piece)
-        yield "".join(_line({"kind": "event"} | values(event)) for event in piece)
-    yield _line({"kind": "end", "events": count})
+        yield "".join(line(event) for event in piece)
+    yield _line({"events": count})
 
 
 def told(value: object) -> str:

@@ -1,20 +1,22 @@
-"""Event, the head of the chain, and how far each follower has come."""
+"""Event, the head of the chain, its seals, and how far each follower has come."""
 
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from django.db import models
 
-from audit.canonical import digest, utc_text
+from audit import verifier
+from audit.canonical import utc_text
 from audit.errors import AppendOnly
-from audit.querysets import EventQuerySet
+from audit.querysets import EventQuerySet, SealQuerySet
 
 
 class Event(models.Model):
     """One thing that happened. People and things are frozen as text: a later rename changes no history.
 
-    `hash` is the SHA-256 over the canonical JSON of all other fields, `previous_hash` included. Triggers refuse
-    UPDATE and DELETE (migration 0002).
+    `hash` is the SHA-256 over the canonical JSON of the fields that its `format` names (`audit/verifier.py`),
+    `previous_hash` included; `mac` is the HMAC of the hash under a key that is not in this database. Triggers refuse
+    UPDATE and DELETE (migrations 0002 and 0003).
     """
 
     number = models.PositiveBigIntegerField(unique=True)  # 1, 2, 3 … without a gap
@@ -33,6 +35,13 @@ class Event(models.Model):
     request_id = models.CharField(max_length=40, blank=True)
     previous_hash = models.CharField(max_length=64)
     hash = models.CharField(max_length=64, unique=True)
+    # Since format 2. The defaults are the database's too, and say what an event of format 1 says.
+    format = models.PositiveSmallIntegerField(default=verifier.NEWEST_FORMAT, db_default=1)
+    address = models.CharField(max_length=45, blank=True, default="", db_default="")  # it came from; "" for a worker
+    rollout_key = models.CharField(max_length=40, blank=True, default="", db_default="")  # public id
+    revision_key = models.CharField(max_length=40, blank=True, default="", db_default="")  # public id
+    key_version = models.PositiveIntegerField(default=0, db_default=0)  # of the key behind `mac`; 0: none
+    mac = models.CharField(max_length=64, blank=True, default="", db_default="")
 
     objects = EventQuerySet.as_manager()
 
@@ -40,14 +49,16 @@ class Event(models.Model):
         indexes = [
             models.Index(fields=["action", "-number"], name="event_action"),  # the list, filtered by action
             models.Index(fields=["actor_key", "-number"], name="event_actor"),  # the list, filtered by person
+            models.Index(fields=["actor_name", "-number"], name="event_actor_name"),  # … or by a part of the name
             models.Index(fields=["subject_kind", "subject_key", "-number"], name="event_subject"),  # one thing's story
+            models.Index(fields=["subject_key", "-number"], name="event_subject_key"),  # … by its key alone
             models.Index(fields=["tenant_key", "-number"], name="event_tenant"),  # a tenant's own trail
-            # What a reviewer filters by (audit/review.py): each page must come from an index, however long the trail.
-            models.Index(fields=["-at", "-number"], name="event_at"),
-            models.Index(fields=["actor_name", "-number"], name="event_actor_name"),
-            models.Index(fields=["subject_kind", "-number"], name="event_subject_kind"),
-            models.Index(fields=["subject_label", "-number"], name="event_subject_label"),
-            models.Index(fields=["request_id", "-number"], name="event_request"),
+            models.Index(fields=["rollout_key", "-number"], name="event_rollout"),  # one view of a rollout
+            models.Index(fields=["revision_key", "-number"], name="event_revision"),
+            models.Index(fields=["request_id", "-number"], name="event_request"),  # what one request did
+            models.Index(fields=["at"], name="event_at"),  # the first and last number of a span of time
+            models.Index(fields=["subject_kind", "-number"], name="event_subject_kind"),  # all servers, all rollouts
+            models.Index(fields=["subject_label", "-number"], name="event_subject_label"),  # what people call it
         ]
 
     def __str__(self) -> str:
@@ -61,35 +72,21 @@ class Event(models.Model):
         """Refuse: no event ever goes."""
         raise AppendOnly(f"Event {self.number} is part of a chain and cannot be removed.")
 
+    def to_json(self) -> dict[str, Any]:
+        """The event as an export holds it: every field but the row id, with `at` as text."""
+        return {**{name: getattr(self, name) for name in EXPORTED}, "at": utc_text(self.at)}
+
     def content_hash(self) -> str:
         """Compute the hash of what the event says now; equal to `hash` unless somebody edited it."""
-        content: dict[str, Any] = {name: getattr(self, name) for name in HASHED}
-        content["at"] = utc_text(self.at)
-        return digest(content)
+        return verifier.content_hash(self.to_json())
 
     def append(self) -> None:
         """Insert the event. Only `audit.record.record` calls this."""
         super().save(force_insert=True)
 
 
-# Everything but the row id and the hash itself. A new field means a new chain format: see docs/audit.md first.
-HASHED: Iterable[str] = (
-    "number",
-    "at",
-    "action",
-    "actor_kind",
-    "actor_key",
-    "actor_name",
-    "subject_kind",
-    "subject_key",
-    "subject_label",
-    "tenant_key",
-    "before",
-    "after",
-    "reason",
-    "request_id",
-    "previous_hash",
-)
+# Everything but the row id, in the order of an export's lines.
+EXPORTED: Iterable[str] = (*verifier.HASHED_2, "hash", "mac")
 
 
 class ChainHead(models.Model):
@@ -100,9 +97,62 @@ class ChainHead(models.Model):
 
     number = models.PositiveBigIntegerField(default=0)
     hash = models.CharField(max_length=64)
+    at = models.DateTimeField(null=True)  # of that event; None before the first, or when it has format 1
+    key_version = models.PositiveIntegerField(default=0, db_default=0)  # of that event
 
     def __str__(self) -> str:
         return f"chain head at {self.number}"
+
+
+class Seal(models.Model):
+    """The head of the chain at one moment, signed; the same is written outside as an anchor (`audit/anchors.py`).
+
+    Append-only like the events. One that is gone here is still outside.
+    """
+
+    number = models.PositiveBigIntegerField()  # of the event that was the newest
+    hash = models.CharField(max_length=64)
+    event_at = models.DateTimeField()
+    sealed_at = models.DateTimeField()
+    key = models.CharField(max_length=16)  # fingerprint of the public key
+    signature = models.CharField(max_length=128)
+
+    objects = SealQuerySet.as_manager()
+
+    class Meta:
+        indexes = [models.Index(fields=["-number"], name="seal_newest")]
+
+    def __str__(self) -> str:
+        return f"seal on event {self.number}"
+
+    def delete(self, *args: object, **kwargs: object) -> NoReturn:
+        """Refuse: no seal ever goes."""
+        raise AppendOnly(f"The seal on event {self.number} is part of the trail and cannot be removed.")
+
+    def to_anchor(self) -> verifier.Anchor:
+        """The seal as it is signed and written outside."""
+        at, sealed_at = utc_text(self.event_at), utc_text(self.sealed_at)
+        return verifier.Anchor(self.number, self.hash, at, sealed_at, self.key, self.signature)
+
+
+class TrailCheck(models.Model):
+    """What the newest check of each kind found; one row a kind, written again by each check."""
+
+    class Kind(models.TextChoices):
+        WHOLE = "whole", "the whole trail"
+        NEWEST = "newest", "the events since the last seal"
+        ANCHOR = "anchor", "sealing and anchoring"
+
+    kind = models.CharField(max_length=10, choices=Kind, unique=True)
+    checked_at = models.DateTimeField()
+    events = models.PositiveBigIntegerField(default=0)
+    broken_at = models.PositiveBigIntegerField(null=True)
+    trouble = models.CharField(max_length=20, blank=True)  # the kind of break, "" when sound
+    sentence = models.TextField()
+    anchored_to = models.PositiveBigIntegerField(default=0)
+
+    def __str__(self) -> str:
+        return f"check of {self.get_kind_display()}: {self.trouble or 'sound'}"
 
 
 class FollowerCursor(models.Model):

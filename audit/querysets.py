@@ -12,7 +12,7 @@ from django.db.models import Q
 from audit.errors import AppendOnly
 
 if TYPE_CHECKING:
-    from audit.models import Event  # noqa: F401  a name in the annotation below; models.py imports this file
+    from audit.models import Event, Seal  # noqa: F401  names in annotations below; models.py imports this file
 
 
 class EventQuerySet(models.QuerySet["Event"]):
@@ -91,6 +91,18 @@ class EventQuerySet(models.QuerySet["Event"]):
     def bulk_update(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Refuse."""
         raise AppendOnly("Events never change.")
+
+
+class SealQuerySet(models.QuerySet["Seal"]):
+    """Seals; none is ever changed or removed."""
+
+    def update(self, **kwargs: Any) -> NoReturn:
+        """Refuse."""
+        raise AppendOnly("Seals never change.")
+
+    def delete(self) -> NoReturn:
+        """Refuse."""
+        raise AppendOnly("Seals are never removed.")
 
 
 def _action_filter(action: str | Collection[str]) -> Q:

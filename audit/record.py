@@ -1,20 +1,23 @@
 """`record()`: the only door into the trail."""
 
+from datetime import datetime, timedelta
 from typing import Final
 
-from django.db import models, transaction
+from django.db import DatabaseError, IntegrityError, OperationalError, models, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.utils import timezone
 
-from audit import nudge
+from audit import keyring, nudge, outage
 from audit.actions import Action
-from audit.canonical import GENESIS, clean, plain
-from audit.errors import ChainMoved, NotRecordable, OutsideTransaction
+from audit.canonical import GENESIS, clean, plain, utc_text
+from audit.errors import ChainMoved, KeyUnavailable, NotRecordable, OutsideTransaction, TrailUnwritable
 from audit.models import ChainHead, Event
-from audit.request_id import current_request_id
-from audit.values import Actor, Subject
+from audit.request_id import current_address, current_request_id
+from audit.values import SYSTEM, Actor, Subject
+from audit.verifier import CLOCK_STEP_S, code
 
 THE_HEAD: Final = 1  # the id of the one ChainHead row
+_LOST_RACES: Final = {"40P01", "40001"}  # PostgreSQL: deadlock detected, serialization failure
 
 
 def record(
@@ -26,16 +29,21 @@ def record(
     after: object = None,
     reason: str = "",
     tenant_key: str = "",
+    rollout_key: str = "",
+    revision_key: str = "",
+    request_id: str = "",
 ) -> Event:
     """Append one event to the chain, in the transaction of the change it tells of.
 
     Make it the last statement of that transaction: it holds the head of the chain until the commit, and with it
     every other recording of the whole product. Several calls in a row are fine.
     `before` and `after` are whatever `audit.canonical.plain` can write down: the values that changed, never a
-    secret. Names and labels are cut to their length, keys never are.
+    secret. Names and labels are cut to their length, keys never are. `rollout_key` and `revision_key` are public ids;
+    left out, they are those of a subject that is a rollout or a revision. Address and request are the current ones.
 
     Raises OutsideTransaction without an open transaction, NotRecordable for a value that is no plain text or
-    number, ChainMoved if the database let another writer in between (then nothing of the transaction may stay).
+    number, ChainMoved if the database let another writer in between, and TrailUnavailable if the keys are missing or
+    the database takes no event (after any of these nothing of the transaction may stay).
     """
     _require_transaction(transaction.get_connection())
     event = Event(
@@ -50,21 +58,75 @@ def record(
         before=plain(before, where="before"),
         after=plain(after, where="after"),
         reason=clean(reason),
-        request_id=current_request_id(),
+        request_id=request_id or current_request_id(),
+        address=current_address(),
+        rollout_key=rollout_key or (subject.key if subject.kind == "rollout" else ""),
+        revision_key=revision_key or (subject.key if subject.kind == "revision" else ""),
     )
-    head = _locked_head()
-    event.number = head.number + 1
-    event.previous_hash = head.hash
-    event.at = timezone.now()  # read under the lock, so that times rise with the numbers
-    event.hash = event.content_hash()
-    moved = ChainHead.objects.filter(pk=THE_HEAD, number=head.number, hash=head.hash).update(
-        number=event.number, hash=event.hash
-    )
-    if moved != 1:
-        raise ChainMoved(f"Event {event.number} was taken by another writer. Try the whole change again.")
-    event.append()
+    try:
+        head = _locked_head()
+        now = timezone.now()  # read under the lock, so that times rise with the numbers
+        if head.at is not None and now < head.at:
+            # Clocks of several machines differ a little; one that falls back further is told, and then believed.
+            if head.at - now < timedelta(seconds=CLOCK_STEP_S):
+                now = head.at
+            else:
+                head = _append(_clock_step(head.at, now), head, at=now)
+        _append(event, head, at=now)
+    except KeyUnavailable as error:
+        outage.note(str(error))
+        raise
+    except DatabaseError as error:
+        raise _unwritable(error) from error
     transaction.on_commit(nudge.followers, robust=True)
     return event
+
+
+def _append(event: Event, head: ChainHead, *, at: datetime) -> ChainHead:
+    """Chain `event` to `head` and insert it; give the new head."""
+    event.number = head.number + 1
+    event.previous_hash = head.hash
+    event.at = at
+    event.key_version, key = keyring.newest(used=head.key_version)
+    event.hash = event.content_hash()
+    event.mac = code(key, event.hash)
+    new = {"number": event.number, "hash": event.hash, "at": at, "key_version": event.key_version}
+    if ChainHead.objects.filter(pk=THE_HEAD, number=head.number, hash=head.hash).update(**new) != 1:
+        raise ChainMoved(f"Event {event.number} was taken by another writer. Try the whole change again.")
+    event.append()
+    return ChainHead(pk=THE_HEAD, **new)
+
+
+def _clock_step(before: datetime, now: datetime) -> Event:
+    """The event that explains why the times of the next ones are earlier."""
+    return Event(
+        action=Action.CLOCK_STEP.value,
+        actor_kind=SYSTEM.kind.value,
+        actor_key=SYSTEM.key,
+        actor_name=SYSTEM.name,
+        subject_kind="clock",
+        subject_key="clock",
+        subject_label="the clock of this machine",
+        before={"at": utc_text(before)},
+        after={"at": utc_text(now)},
+    )
+
+
+def _unwritable(error: DatabaseError) -> Exception:
+    """What `error` means for a caller: a lost race is theirs to try again, anything else closes the trail."""
+    retried = getattr(error.__cause__, "sqlstate", "") in _LOST_RACES
+    is_race = isinstance(error, IntegrityError) and any(word in str(error).lower() for word in ("unique", "duplicate"))
+    is_busy = isinstance(error, OperationalError) and "locked" in str(error)
+    if retried or is_race or is_busy:
+        return error
+    said = str(error).strip().splitlines() or [type(error).__name__]
+    sentence = (
+        f"The audit trail takes no event, so nothing is changed. The database says: {said[0]}. Let FabricUI’s "
+        "account insert into audit_event and update audit_chainhead (docs/audit.md, “Grants”), and see that the disk "
+        "is not full."
+    )
+    outage.note(sentence)
+    return TrailUnwritable(sentence)
 
 
 def _require_transaction(connection: BaseDatabaseWrapper) -> None:

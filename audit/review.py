@@ -31,8 +31,9 @@ class Asked:
     """What is asked for; an empty filter matches all.
 
     `actor` is a key, or a part of the name of that moment; `action` one action, or a prefix that ends in ":";
-    `subject` is "kind:key", "kind:", a key or a whole label; `subjects` are more than one "kind:key"; `tenant` is a
-    public id; `since` is the first moment that counts and `until` the first that does not; `text` is looked for in
+    `subject` is "kind:key", "kind:", a key or a whole label; `subjects` are more than one "kind:key"; `rollout` and
+    `tenant` are public ids, and `subjects` beside `rollout` are where it is told by events of before there were links;
+    `since` is the first moment that counts and `until` the first that does not; `text` is looked for in
     labels, names, keys and the reason, regardless of case.
     """
 
@@ -40,6 +41,7 @@ class Asked:
     action: str = ""
     subject: str = ""
     subjects: tuple[str, ...] = ()
+    rollout: str = ""
     tenant: str = ""
     request: str = ""
     since: datetime | None = None
@@ -153,8 +155,8 @@ class _Search:
 
     @classmethod
     def of(cls, asked: Asked) -> "_Search":
-        found = [ways for ways in (_by_request(asked), _by_subject(asked), _by_actor(asked)) if ways is not None]
-        found += [ways for ways in (_by_tenant(asked), _by_action(asked)) if ways is not None]
+        by = (_by_request, _by_subject, _by_subjects, _by_actor, _by_tenant, _by_action)
+        found = [ways for ways in (one(asked) for one in by) if ways is not None]
         drives = min(found, key=len) if found and min(map(len, found)) <= MOST_WAYS else None
         rest, wanted = Event.objects.all(), []
         for ways in found:
@@ -196,7 +198,7 @@ class _Search:
         order = (f"{sign}at", f"{sign}number") if self.by_time else (f"{sign}number",)
         rows = self._from(place, upward=upward).order_by(*order)
         if thin:
-            rows = rows.only("number", "at", "action", "tenant_key", "subject_kind", *TEXTS)
+            rows = rows.only("number", "at", "action", "tenant_key", "subject_kind", "rollout_key", *TEXTS)
         if self.ways is None:
             return list(rows[:most])
         if len(self.ways) == 1:
@@ -239,19 +241,21 @@ def _by_action(asked: Asked) -> list[Way] | None:
 
 
 def _by_subject(asked: Asked) -> list[Way] | None:
-    ways = [way for subject in asked.subjects for way in _subject_ways(subject)]
-    if asked.subject:
-        own = _subject_ways(asked.subject)
-        ways = [way for way in own if way in ways] if asked.subjects else own
-    return ways if asked.subject or asked.subjects else None
+    return _subject_ways(asked.subject) if asked.subject else None
+
+
+def _by_subjects(asked: Asked) -> list[Way] | None:
+    if not asked.subjects and not asked.rollout:
+        return None
+    linked = [{"rollout_key": asked.rollout}] if asked.rollout else []
+    return [*linked, *(way for subject in asked.subjects for way in _subject_ways(subject))]
 
 
 def _subject_ways(subject: str) -> list[Way]:
     kind, colon, key = subject.partition(":")
     if colon:
         return [{"subject_kind": kind, "subject_key": key} if key else {"subject_kind": kind}]
-    keyed = [{"subject_kind": kind, "subject_key": subject} for kind in distinct("subject_kind")]
-    return [*keyed, {"subject_label": subject}]
+    return [{"subject_key": subject}, {"subject_label": subject}]
 
 
 def _by_actor(asked: Asked) -> list[Way] | None:
@@ -284,7 +288,7 @@ def _says(text: str) -> Wanted:
 
 def distinct(column: str) -> list[str]:
     """The different values of an indexed column, in order: one step of the index each, however many events have it."""
-    if column not in ("action", "actor_name", "subject_kind"):
+    if column not in ("action", "actor_name"):
         raise ValueError(f"No index of the trail begins with {column}.")
     sql = (
         f"WITH RECURSIVE step(value) AS (SELECT MIN({column}) FROM audit_event UNION ALL "  # noqa: S608  a fixed name

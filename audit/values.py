@@ -9,6 +9,7 @@ class ActorKind(StrEnum):
     """What kind of somebody acted."""
 
     PERSON = "PERSON"
+    TOKEN = "TOKEN"  # noqa: S105  a program that shows a person's API token
     SERVER = "SERVER"  # a server that reports itself; what it says is a claim
     SYSTEM = "SYSTEM"  # FabricUI by itself: a tick, a rollout's later steps
     ANONYMOUS = "ANONYMOUS"  # nobody who showed who they are: a failed login, a refused report

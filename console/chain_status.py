@@ -2,8 +2,11 @@
 
 from dataclasses import dataclass
 
-from audit.canonical import GENESIS
-from audit.models import ChainHead, Event
+from django.utils import timezone
+
+from audit import watch
+from audit.models import ChainHead, Event, TrailCheck
+from audit.verifier import GENESIS
 from console.lamps import Colour, Lamp
 
 LOOKED_AT = 10  # events at the end that every page checks by itself; 1 ms
@@ -25,14 +28,25 @@ class ChainStatus:
 
 
 def chain_status() -> ChainStatus:
-    """Check the newest events here and now. Two queries."""
+    """What the scheduled checks found (`audit/watch.py`), and the newest events checked here and now. Five queries."""
     head = ChainHead.objects.first()
     number, hash_ = (0, GENESIS) if head is None else (head.number, head.hash)
     trouble = _trouble(number, hash_)
-    if trouble:
-        return ChainStatus(Lamp(Colour.BAD, "alert-octagon", "chain broken"), trouble, number, hash_)
-    sentence = f"The newest events up to {number} are as they were written."
-    return ChainStatus(Lamp(Colour.GOOD, "shield-check", "chain sound"), sentence, number, hash_)
+    checks = {check.kind: check for check in TrailCheck.objects.all()}
+    broken = [check.sentence for check in checks.values() if check.trouble not in ("", watch.CANNOT)]
+    if trouble or broken:
+        said = " ".join([*([trouble] if trouble else []), *broken])
+        return ChainStatus(Lamp(Colour.BAD, "alert-octagon", "chain broken"), said, number, hash_)
+    alarms = watch.alarms(now=timezone.now())
+    if alarms:
+        return ChainStatus(Lamp(Colour.WARN, "alert-triangle", "chain not checked"), " ".join(alarms), number, hash_)
+    whole = checks.get(TrailCheck.Kind.WHOLE)
+    if whole is None:
+        said = f"The newest {min(number, LOOKED_AT)} events are as they were written; the whole was not checked yet."
+        return ChainStatus(Lamp(Colour.IDLE, "hourglass", "chain sound at its end"), said, number, hash_)
+    said = f"All {whole.events} events were as they were written at {whole.checked_at:%Y-%m-%d %H:%M} UTC"
+    anchored = f", and agree with the anchors up to event {whole.anchored_to}" if whole.anchored_to else ""
+    return ChainStatus(Lamp(Colour.GOOD, "shield-check", "chain sound"), f"{said}{anchored}.", number, hash_)
 
 
 def _trouble(number: int, hash_: str) -> str:

@@ -64,7 +64,7 @@ class ProofStory:
 def story(rollout: Rollout) -> ProofStory:
     """Everything about `rollout` from rows and the chain. About ten queries."""
     revision = rollout.revision
-    found = review.page(Asked(subjects=rollout_subjects(rollout.public_id)), size=500).events
+    found = review.page(Asked(rollout=rollout.public_id, subjects=rollout_subjects(rollout.public_id)), size=500).events
     proposed = _first(found, Action.REVISION_PROPOSE, Action.REVISION_ADOPT)
     mirrored = _first(found, Action.MEMBER_SETTLE)
     own = [event for event in found if event.subject_kind == "rollout"]

@@ -60,6 +60,7 @@ def filters(request: HttpRequest) -> Filters:
         action=texts["action"],
         subject=texts["subject"],
         subjects=subjects,
+        rollout=texts["rollout"],
         tenant=texts["tenant"],
         request=texts["request"],
         since=since,

@@ -201,6 +201,7 @@ def start(*, revision: Revision, observation: Observation, actor: Actor, reason:
             subject=subject_of(rollout),
             after={"revision": revision.number, "state": rollout.state, "digest": revision.digest},
             reason=reason,
+            revision_key=revision.public_id,
         )
         _wake(RUN, rollout_id=rollout.pk)
     return rollout
@@ -401,4 +402,7 @@ def _record_person(rollout: Rollout, *, action: Action, actor: Actor, reason: st
     text = f"{verb} by {actor.name}." if verb != "Asked to look again" else f"{actor.name} asked to look again."
     RolloutStep.objects.create(rollout=rollout, at=now, state=rollout.state, text=f"{text} {reason}".strip())
     after = {"revision": rollout.revision.number, "state": rollout.state}
-    record(action=action, actor=actor, subject=subject_of(rollout), after=after, reason=reason)
+    record(
+        action=action, actor=actor, subject=subject_of(rollout), after=after, reason=reason,
+        revision_key=rollout.revision.public_id,
+    )  # fmt: skip

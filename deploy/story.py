@@ -223,6 +223,7 @@ class Story:
             subject=Subject(kind="rollout", key=rollout.public_id, label=f"{rollout.revision} of {rollout.subnet}"),
             before={"state": was.value},
             after=after,
+            revision_key=rollout.revision.public_id,
         )
 
 

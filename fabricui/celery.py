@@ -29,6 +29,8 @@ app.conf.update(
     beat_schedule={
         "look again at unfinished rollouts": {"task": "deploy.tasks.tick", "schedule": 5.0},
         "hand events to followers": {"task": "audit.tasks.follow", "schedule": 5.0},
+        "sign and anchor the trail": {"task": "audit.tasks.every_minute", "schedule": 60.0},
+        "check the whole trail": {"task": "audit.tasks.every_hour", "schedule": 3600.0},
         "queue and begin probes": {"task": "probes.tasks.tick", "schedule": 5.0},
         "check isolation": {"task": "probes.tasks.check_isolation", "schedule": 10.0},
         "roll up old probes": {"task": "probes.tasks.roll_up", "schedule": 3600.0},

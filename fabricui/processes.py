@@ -54,8 +54,12 @@ def commands(
     return table
 
 
-# Only these see where a private key lies: that of the manager hosts, that of the probe hosts.
-_MAY_SEE = {"FABRICUI_MANAGER_KEY_FILE": {"rollout", "observe"}, "FABRICUI_PROBE_KEY_FILE": {"probe"}}
+# Only these see where a private key lies: that of the manager hosts, of the probe hosts, and that signs the trail.
+_MAY_SEE = {
+    "FABRICUI_MANAGER_KEY_FILE": {"rollout", "observe"},
+    "FABRICUI_PROBE_KEY_FILE": {"probe"},
+    "FABRICUI_AUDIT_SIGNING_KEY_FILE": {"housekeeping"},
+}
 
 
 def run(table: Mapping[str, tuple[list[str], dict[str, str]]], *, environment: Mapping[str, str]) -> int:
@@ -64,6 +68,9 @@ def run(table: Mapping[str, tuple[list[str], dict[str, str]]], *, environment: M
     Ends itself when its parent dies, so that a killed launcher leaves nothing behind.
     """
     end_with_parent()
+    signing_key = environment.get("FABRICUI_AUDIT_SIGNING_KEY_FILE")
+    if signing_key:  # its public half is for all of them
+        environment = {"FABRICUI_AUDIT_PUBLIC_KEY_FILE": f"{signing_key}.pub", **environment}
     manager = Manager()
     for name, (argv, extra) in table.items():
         values = {**environment, **extra}

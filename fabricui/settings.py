@@ -80,6 +80,7 @@ MIDDLEWARE = [
     "allauth.account.middleware.AccountMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "audit.request_id.RequestIdMiddleware",
+    "audit.unavailable.TrailUnavailableMiddleware",
 ]
 TEMPLATES = [
     {
@@ -119,8 +120,11 @@ REST_KNOX = {"TOKEN_PREFIX": "fui_"}
 REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
-    "DEFAULT_AUTHENTICATION_CLASSES": ["knox.auth.TokenAuthentication"],
-    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_AUTHENTICATION_CLASSES": ["people.authentication.RecordedTokenAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": [
+        "rest_framework.permissions.IsAuthenticated",
+        "people.authentication.HasScope",
+    ],
 }
 
 # --- database -----------------------------------------------------------------------------------------------
@@ -177,6 +181,15 @@ OBSERVATION_FRESH_S = environment.number("FABRICUI_OBSERVATION_FRESH_S", 300, le
 # Low keys are what hand-written files use, and 0x7fff is Default: new ones are drawn from in between.
 PKEY_POOL = environment.spans("FABRICUI_PKEY_POOL", "0x0100-0x7dff", least=0x0001, most=0x7FFE)
 PKEY_COOL_DOWN_DAYS = environment.number("FABRICUI_PKEY_COOL_DOWN_DAYS", 30)
+
+# --- the audit trail ----------------------------------------------------------------------------------------
+# Left empty, both keys are made by themselves in the data folder: for demos and development. docs/audit.md, "Keys".
+AUDIT_KEY_FILE = environment.text("FABRICUI_AUDIT_KEY_FILE", "")
+AUDIT_SIGNING_KEY_FILE = environment.text("FABRICUI_AUDIT_SIGNING_KEY_FILE", "")  # only the housekeeping worker signs
+AUDIT_PUBLIC_KEY_FILE = environment.text("FABRICUI_AUDIT_PUBLIC_KEY_FILE", "")  # empty: the signing key's name + .pub
+AUDIT_ANCHOR_FILE = environment.text("FABRICUI_AUDIT_ANCHOR_FILE", str(DATA_DIR / "audit" / "anchors.jsonl"))
+AUDIT_SYSLOG = environment.text("FABRICUI_AUDIT_SYSLOG", "")  # /dev/log, or host:port for UDP; empty: none
+AUDIT_SPOOL_FILE = environment.text("FABRICUI_AUDIT_SPOOL_FILE", str(DATA_DIR / "audit" / "spool.jsonl"))
 
 # --- registration -------------------------------------------------------------------------------------------
 MANAGEMENT_NETWORKS = environment.words("FABRICUI_MANAGEMENT_NETWORKS", "127.0.0.0/8,::1/128")

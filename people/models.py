@@ -5,6 +5,7 @@ from typing import ClassVar
 from django.conf import settings
 from django.contrib.auth.models import AbstractUser
 from django.db import models
+from django.utils import timezone
 from knox.models import AbstractAuthToken
 
 from people.public_id import new_public_id
@@ -76,6 +77,11 @@ class Token(AbstractAuthToken):  # type: ignore[misc]  # knox has no types
     last_used_at = models.DateTimeField(null=True)
 
     objects: ClassVar[TokenManager] = TokenManager()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its time has run out."""
+        return self.expiry is not None and self.expiry < timezone.now()
 
     def __str__(self) -> str:
         return f"{self.name} of {self.user}"

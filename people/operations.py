@@ -10,14 +10,19 @@ from typing import Final
 
 from django.contrib.auth.password_validation import validate_password
 from django.db import transaction
+from django.utils import timezone
 from django.utils.text import slugify
 
 from audit.actions import Action
+from audit.once import first_in_a_minute, first_within
 from audit.record import record
-from audit.values import Actor, Subject
+from audit.request_id import current_address
+from audit.values import Actor, ActorKind, Subject
 from people.actor import person_subject, tenant_subject
 from people.errors import BadSlug, NoSuchTheme, PersonExists, TenantExists
 from people.models import Tenant, TenantRole, Token, User
+
+TOKEN_USE_S: Final = 3600  # a program that works all day is one event an hour
 
 _READABLE: Final = "abcdefghjkmnpqrstuvwxyz23456789"  # nothing that is mistaken for something else when read aloud
 
@@ -170,6 +175,37 @@ def revoke_token(*, token: Token, actor: Actor) -> None:
     tenant_key = token.tenant.public_id if token.tenant is not None else ""
     token.delete()
     record(action=Action.TOKEN_REVOKE, actor=actor, subject=subject, tenant_key=tenant_key)
+
+
+def record_token_use(*, token: Token, scope: str) -> None:
+    """Record that a program showed `token` for `scope`, once an hour, scope and address."""
+    address = current_address()
+    source = f"{token.token_key}:{scope}:{address}"
+    if not first_within(window_s=TOKEN_USE_S, action=Action.TOKEN_USE, source=source):
+        return
+    with transaction.atomic():
+        Token.objects.filter(pk=token.pk).update(last_used_at=timezone.now())
+        record(
+            action=Action.TOKEN_USE,
+            actor=Actor(kind=ActorKind.TOKEN, key=token.token_key, name=str(token)),
+            subject=_token_subject(token),
+            after={"scope": scope, "person": token.user.public_id},
+            tenant_key=token.tenant.public_id if token.tenant is not None else "",
+        )
+
+
+def record_token_refused(*, reason: str, token: Token | None = None) -> None:
+    """Record that a token was refused, once a minute and address. What was shown instead of one is not recorded."""
+    address = current_address()
+    if not first_in_a_minute(action=Action.TOKEN_REFUSED, source=f"{address}:{token.pk if token else ''}"):
+        return
+    with transaction.atomic():
+        record(
+            action=Action.TOKEN_REFUSED,
+            actor=Actor.anonymous(address),
+            subject=_token_subject(token) if token else Subject(kind="token", key="", label="an unknown token"),
+            reason=reason,
+        )
 
 
 def _token_subject(token: Token) -> Subject:

@@ -43,7 +43,7 @@ def test_manage_on_an_empty_database_says_how_to_name_another(tmp_path):
     environment = {**os.environ, "FABRICUI_DATA_DIR": str(tmp_path), "FABRICUI_SECRET_KEY": "test"}
     environment.pop("DATABASE_URL", None)
     done = subprocess.run(
-        [sys.executable, "manage.py", "audit_verify"],
+        [sys.executable, "manage.py", "audit", "verify"],
         cwd=ROOT, env=environment, check=False, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 1

@@ -109,7 +109,9 @@ def export(request: HttpRequest, form: str) -> HttpResponseBase:
 
 
 def _rollout_of(shown: Event) -> Rollout | None:
-    """The rollout that an event is part of, if it is of one."""
+    """The rollout that an event is part of, if it is of one; older events say it by their subject alone."""
+    if shown.rollout_key:
+        return Rollout.objects.filter(public_id=shown.rollout_key).first()
     if shown.subject_kind == "rollout":
         return Rollout.objects.filter(public_id=shown.subject_key).first()
     if shown.subject_kind == "revision":
@@ -147,7 +149,7 @@ def _csv(asked: Asked, begun: Event) -> Iterator[str]:
     writer = csv.writer(_Echo())
     yield str(writer.writerow(exporting.COLUMNS))
     for piece in review.oldest_first(asked, until_number=begun.number):
-        rows = [exporting.values(event) for event in piece]
+        rows = [{name: event.to_json()[name] for name in exporting.COLUMNS} for event in piece]
         for row in rows:
             row |= {name: exporting.told(row[name]) for name in ("before", "after")}
         yield "".join(str(writer.writerow([harmless(value) for value in row.values()])) for row in rows)

@@ -19,11 +19,12 @@ EVERYWHERE = [
     "UPDATE audit_chainhead SET number = 3",
     "UPDATE audit_chainhead SET id = 2",
 ]
+COLUMNS = ", ".join(f.column for f in Event._meta.concrete_fields if f.column != "id")
+OTHER = COLUMNS.replace("reason", "'other'")
 SQLITE_ONLY = [
     "INSERT OR REPLACE INTO audit_event SELECT * FROM audit_event WHERE number = 2",
-    "REPLACE INTO audit_event SELECT 99, number, at, action, actor_kind, actor_key, actor_name, subject_kind,"
-    " subject_key, subject_label, tenant_key, before, after, 'other', request_id, previous_hash, hash"
-    " FROM audit_event WHERE number = 2",
+    # another row id, the same number
+    f"REPLACE INTO audit_event (id, {COLUMNS}) SELECT 99, {OTHER} FROM audit_event WHERE number = 2",  # noqa: S608
 ]
 ON_POSTGRESQL = settings.DATABASES["default"]["ENGINE"].endswith("postgresql")
 POSTGRESQL_ONLY = ["TRUNCATE audit_event", "TRUNCATE audit_chainhead"]

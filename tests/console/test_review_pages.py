@@ -11,7 +11,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from audit import review
-from audit.models import Event
+from audit.models import Event, TrailCheck
+from console.chain_status import chain_status
 from console.review import flat, moment
 from deploy import table_history, tables
 from deploy.models import Rollout, RolloutStep
@@ -125,8 +126,19 @@ class TestChain:
     def test_it_stands_in_the_head(self, site, auditor):
         for page in ("audit", "as_of"):
             text = read(auditor, page)
-            assert "chain sound" in text
+            assert "chain sound at its end" in text
             assert Event.objects.latest("number").hash[:12] in text
+
+    @pytest.mark.parametrize(
+        ("trouble", "age_h", "word"),
+        [("", 0, "chain sound"), ("", 4, "chain not checked"), ("cannot", 0, "chain not checked"),
+         ("edited", 0, "chain broken")],
+    )  # fmt: skip
+    def test_it_says_what_the_scheduled_check_found(self, site, auditor, trouble, age_h, word):
+        at = timezone.now() - timedelta(hours=age_h)
+        TrailCheck.objects.create(kind="whole", checked_at=at, events=7, trouble=trouble, sentence="Event 3.")
+        assert word in chain_status().lamp.word
+        assert word in read(auditor, "audit")
 
     @pytest.mark.parametrize(
         "sql",
@@ -181,12 +193,13 @@ class TestExports:
 
     def test_json_lines_with_the_hashes(self, told, auditor, ada):
         count = Event.objects.count()
-        head, *events, end = [json.loads(line) for line in self.body(auditor, "jsonl").splitlines()]
+        head, *events = [json.loads(line) for line in self.body(auditor, "jsonl").splitlines()]
         assert [event["number"] for event in events] == list(range(1, count + 2))
         assert events[-1]["action"] == "audit:trail:export"
         assert events[-1]["actor_key"] == ada.public_id
-        assert events[-1]["hash"] == head["head_hash"] == Event.objects.latest("number").hash
-        assert end["events"] == len(events)
+        assert events[-1]["hash"] == head["head"]["hash"] == Event.objects.latest("number").hash
+        *_, end = [json.loads(line) for line in self.body(auditor, "jsonl", actor="Olga").splitlines()]
+        assert end["events"] > 3
 
     def test_csv_has_no_formula(self, told, auditor):
         from audit.actions import Action
@@ -235,7 +248,7 @@ class TestExports:
 
         pieces = async_to_sync(first_piece)()
         assert len(pieces) >= 3
-        assert json.loads(pieces[0])["kind"] == "audit-export"
+        assert json.loads(pieces[0])["fabricui_trail"] == 1
 
 
 class TestOneThing:

@@ -1,0 +1,59 @@
+"""API tokens: who shows one, for which scope and from where stands in the trail; what cannot be recorded is refused."""
+
+from typing import TYPE_CHECKING, Any, Final
+
+from knox.auth import TokenAuthentication
+from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+
+from people import operations
+from people.models import Token
+
+if TYPE_CHECKING:
+    from rest_framework.views import APIView  # which imports this module, by its setting
+
+NO_SCOPE: Final = ""
+
+
+class RecordedTokenAuthentication(TokenAuthentication):  # type: ignore[misc]  # knox has no types
+    """knox's tokens, each use recorded once an hour, scope and address, and each refusal once a minute and address.
+
+    A view names what a token must be for in `required_scope`. Expired tokens are refused and stay: knox would remove
+    them without a trace.
+    """
+
+    def authenticate(self, request: Request) -> tuple[Any, Any] | None:
+        """Give the person and the token, or None without one. Raises AuthenticationFailed."""
+        try:
+            found: tuple[Any, Token] | None = super().authenticate(request)
+        except (AuthenticationFailed, UnicodeDecodeError) as error:
+            operations.record_token_refused(reason="it is unknown, expired or revoked, or its person is closed out")
+            raise AuthenticationFailed("This token is not valid. Make another one, and send it whole.") from error
+        if found is not None:
+            operations.record_token_use(token=found[1], scope=scope_of(request))
+        return found
+
+    def _cleanup_token(self, auth_token: Token) -> bool:
+        return auth_token.is_over
+
+
+class HasScope(BasePermission):
+    """Let a token do only what it was made for; without a token (a session) this says nothing."""
+
+    message = "This token was not made for this. Make one with the scope that the page names."
+
+    def has_permission(self, request: Request, view: "APIView") -> bool:
+        """Whether the shown token has the view's scope."""
+        token = request.auth
+        scope = scope_of(request)
+        if not isinstance(token, Token) or scope == NO_SCOPE or scope in token.scopes:
+            return True
+        operations.record_token_refused(reason=f"it lacks the scope {scope}", token=token)
+        return False
+
+
+def scope_of(request: Request) -> str:
+    """The scope that the view asks for, "" when it asks for none."""
+    view = (request.parser_context or {}).get("view")
+    return str(getattr(view, "required_scope", NO_SCOPE))
