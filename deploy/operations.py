@@ -119,11 +119,9 @@ def propose(
     staged: Sequence[Mapping[str, object]] = (),
 ) -> Revision:
     """Store `table` as the next revision after `parent`, rendered and checked; nothing is placed yet.
-
-    `staged` says for the trail what it was made of: who wanted what, before any of it is gone.
-    The same table proposed again on the same parent is the same revision, so that a double click makes one.
-    An adopted table must first be placed as it is: only then is the same table something to roll out, because the
-    bytes on the hosts differ. Raises NotWritable in mode OBSERVE, NothingToDo, PolicyRefused, AdoptionUnfinished, and
+    The same table proposed again on the same parent is the same revision, so that a double click makes one. `staged`
+    tells the trail who wanted what. An adopted table must first be placed as it is: only then is the same table
+    something to roll out, because the bytes on the hosts differ. Raises NotWritable in mode OBSERVE, NothingToDo, PolicyRefused, AdoptionUnfinished, and
     StaleRevision unless `parent` is current.
     """
     subnet.refresh_from_db()
@@ -156,7 +154,7 @@ def propose(
             if twin is not None:
                 return twin
             revision = _new_revision(subnet=subnet, table=table, parent=parent, actor=actor, reason=reason)
-            _record_revision(revision, actor=actor, staged=staged)
+            _record_revision(revision, actor=actor, **({"staged": staged} if staged else {}))
     except IntegrityError as error:
         raise StaleRevision("Somebody else proposed a revision at the same moment. Draw up the plan again.") from error
     return revision
@@ -374,14 +372,9 @@ def _new_revision(
 
 
 def _record_revision(
-    revision: Revision,
-    *,
-    actor: Actor,
-    action: Action = Action.REVISION_PROPOSE,
-    found: Mapping[str, str] | None = None,
-    staged: Sequence[Mapping[str, object]] = (),
+    revision: Revision, *, actor: Actor, action: Action = Action.REVISION_PROPOSE, **told: object
 ) -> None:
-    """Write the event of a new revision; `found` are the digests of the adopted files by host, `staged` its makings."""
+    """Write the event of a new revision; `told` is what else it says: digests of adopted files, staged changes."""
     record(
         action=action,
         actor=actor,
@@ -391,8 +384,7 @@ def _record_revision(
             "parent": revision.parent.number if revision.parent else None,
             "digest": revision.digest,
             "table_digest": revision.table_digest,
-            **({} if found is None else {"found": dict(found)}),
-            **({"staged": [dict(one) for one in staged]} if staged else {}),
+            **told,
         },
         reason=revision.reason,
     )

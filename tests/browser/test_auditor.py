@@ -75,6 +75,8 @@ def site(transactional_db, monkeypatch) -> Iterator:
         clock.at(10, 0)
         provider.move(provider.servers[4], None, site.training, by=provider.otto)
         noise(150)
+        clock.at(12, 40)
+        look(provider)
         clock.at(13, 30)
         move(site, 1, site.training, None, reason="ticket 55: broken fan")
         proven(provider, clock, reason="it goes for repair")
@@ -173,7 +175,7 @@ def test_2_what_did_the_ports_of_srv_002_hold_at_noon(hands, site):
 def test_3_how_is_it_proven_that_srv_002_left(hands, site):
     page = hands.page
     main_menu(hands, "Rollouts")
-    hands.click(page.get_by_role("link", name="revision 4").first)
+    hands.click(page.get_by_role("row").filter(has_text="it goes for repair").get_by_role("link"))
     hands.click(page.get_by_role("link", name="from drag to proof"))
     expect(page.locator("#wanted")).to_contain_text("from training to Unassigned")
     expect(page.locator("#wanted")).to_contain_text("ticket 55: broken fan")
