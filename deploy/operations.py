@@ -40,6 +40,7 @@ from subnet.table import PartitionTable
 
 RUN: Final = "deploy.tasks.run_rollout"
 OBSERVE: Final = "deploy.tasks.observe"
+type Makings = Sequence[Mapping[str, object]]
 # What a hand-written file may leave as it is: placing it in our words changes no port, and the next plan mends it.
 TOLERATED_IN_ADOPTION: Final = frozenset({"sm_port_missing"})
 
@@ -110,19 +111,14 @@ def request_observation(*, subnet: Subnet, why: str, actor: Actor | None = None)
 
 
 def propose(
-    *,
-    subnet: Subnet,
-    table: PartitionTable,
-    parent: Revision,
-    actor: Actor,
-    reason: str = "",
-    staged: Sequence[Mapping[str, object]] = (),
+    *, subnet: Subnet, table: PartitionTable, parent: Revision, actor: Actor, reason: str = "", staged: Makings = ()
 ) -> Revision:
     """Store `table` as the next revision after `parent`, rendered and checked; nothing is placed yet.
+
     The same table proposed again on the same parent is the same revision, so that a double click makes one. `staged`
     tells the trail who wanted what. An adopted table must first be placed as it is: only then is the same table
-    something to roll out, because the bytes on the hosts differ. Raises NotWritable in mode OBSERVE, NothingToDo, PolicyRefused, AdoptionUnfinished, and
-    StaleRevision unless `parent` is current.
+    something to roll out, because the bytes on the hosts differ. Raises NotWritable in mode OBSERVE, NothingToDo,
+    PolicyRefused, AdoptionUnfinished, and StaleRevision unless `parent` is current.
     """
     subnet.refresh_from_db()
     if subnet.mode == Subnet.Mode.OBSERVE:
