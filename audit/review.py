@@ -210,7 +210,7 @@ class _Search:
     def _from(self, place: _Place | None, *, upward: bool) -> EventQuerySet:
         if place is None:
             return self.rest
-        if not self.by_time:
+        if not self.by_time or place.at is None:
             return self.rest.filter(**{"number__gt" if upward else "number__lt": place.number})
         beyond = {"number__lte" if upward else "number__gte": place.number}
         bounded = self.rest.filter(**{"at__gte" if upward else "at__lte": place.at})

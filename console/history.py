@@ -236,7 +236,7 @@ def _looks(subnet: Subnet, until: datetime | None, guid: GUID) -> tuple[list[Ent
     rows, end = _rows(subnet, until)
     entries, last, is_first = [], None, True
     for row in rows:
-        changes = table_history.unpacked(row.data)
+        changes = table_history.unpacked(bytes(row.data))
         if guid not in changes and not row.is_base:
             continue
         seen: Seen = changes.get(guid)
@@ -265,7 +265,7 @@ def _held(subnet: Subnet, until: datetime | None, pkey: PKey) -> tuple[list[Entr
     entries = []
     for row in rows:
         began, ceased = [], []
-        for guid, seen in table_history.unpacked(row.data).items():
+        for guid, seen in table_history.unpacked(bytes(row.data)).items():
             if seen == "unread":
                 continue
             does = seen is not None and any(entry & 0x7FFF == int(pkey) for entry in seen.values())

@@ -112,8 +112,8 @@ def _steps(rollout: Rollout, events: list[Event]) -> tuple[Step, ...]:
         # A move's last step and its event are written in one transaction, at the same moment of the rollout's clock.
         moves = numbers.get(str(Action.of_rollout(row.state)), []) if row.state != "QUEUED" else []
         moves = moves or (numbers.get(str(Action.ROLLOUT_START), []) if row.state == "QUEUED" else [])
-        event = moves.pop(0).number if moves else None
-        steps.append(Step(row.at, row.host, row.text, event))
+        number = moves.pop(0).number if moves else None
+        steps.append(Step(row.at, row.host, row.text, number))
     rest = [event for left in numbers.values() for event in left]
     steps += [Step(event.at, "", f"{event.actor_name} {words(event.action)} it", event.number) for event in rest]
     return tuple(sorted(steps, key=lambda step: step.at))

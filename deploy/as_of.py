@@ -89,7 +89,7 @@ def as_of(subnet: Subnet, at: datetime) -> AsOf:
     return AsOf(
         at=at,
         current=current_at(subnet, at),
-        ports=told(changes, None if after is None else (after.is_base, table_history.unpacked(after.data))),
+        ports=told(changes, None if after is None else (after.is_base, table_history.unpacked(bytes(after.data)))),
         looked_before=None if before is None else before.observation.finished_at,
         looked_after=None if after is None else after.observation.finished_at,
         rollout=rollout,
@@ -176,7 +176,7 @@ def _around(subnet: Subnet, at: datetime) -> tuple[TableChanges | None, list[Map
         return None, [], after
     base = rows.filter(is_base=True, pk__lte=before.pk).order_by("-id").values_list("pk", flat=True).first() or 0
     data = rows.filter(pk__gte=base, pk__lte=before.pk).order_by("id").values_list("data", flat=True)
-    return before, [table_history.unpacked(one) for one in data], after
+    return before, [table_history.unpacked(bytes(one)) for one in data], after
 
 
 def _newest_proven(subnet: Subnet, at: datetime) -> tuple[Event, Revision] | None:

@@ -6,7 +6,7 @@ wakes the worker on commit.
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
@@ -150,7 +150,8 @@ def propose(
             if twin is not None:
                 return twin
             revision = _new_revision(subnet=subnet, table=table, parent=parent, actor=actor, reason=reason)
-            _record_revision(revision, actor=actor, **({"staged": staged} if staged else {}))
+            made_of: dict[str, Any] = {"staged": staged} if staged else {}
+            _record_revision(revision, actor=actor, **made_of)
     except IntegrityError as error:
         raise StaleRevision("Somebody else proposed a revision at the same moment. Draw up the plan again.") from error
     return revision

@@ -156,5 +156,9 @@ def _csv(asked: Asked, begun: Event) -> Iterator[str]:
 
 
 async def _in_threads(pieces: Iterator[str]) -> AsyncIterator[str]:
-    while (piece := await sync_to_async(next)(pieces, None)) is not None:
+    while (piece := await sync_to_async(_next)(pieces)) is not None:
         yield piece
+
+
+def _next(pieces: Iterator[str]) -> str | None:
+    return next(pieces, None)
