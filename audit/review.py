@@ -4,7 +4,7 @@ A page begins where its cursor says (keyset), so that the last page costs what t
 with (free text) looks through SEARCHED events a page and says how far it came.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from datetime import datetime
 from heapq import nlargest, nsmallest
@@ -17,7 +17,7 @@ from audit.models import Event
 from audit.querysets import EventQuerySet
 
 PAGE: Final = 50
-SEARCHED: Final = 5_000  # events a page looks through for what no index finds
+SEARCHED: Final = 4_000  # events a page looks through for what no index finds
 MOST_WAYS: Final = 200  # an index is asked at most so often for one page
 BATCH: Final = 500  # numbers in one statement
 TEXTS: Final = ("subject_label", "subject_key", "actor_name", "actor_key", "reason", "request_id")
@@ -186,26 +186,31 @@ class _Search:
     def take(self, place: _Place | None, *, upward: bool, most: int) -> tuple[list[Event], Event | None]:
         """The next `most` events from `place` on; and the last that was looked at, when the look stopped early."""
         if self.wanted is None:
-            return self._next(place, upward=upward, most=most), None
-        looked = self._next(place, upward=upward, most=SEARCHED, thin=True)
-        numbers = [event.number for event in looked if self.wanted(event)][:most]
-        stopped = looked[-1] if len(looked) == SEARCHED and len(numbers) < most else None
-        return _by_number(numbers), stopped
+            return list(self._next(place, upward=upward, most=most)), None
+        numbers: list[int] = []
+        looked, last = 0, None
+        for last in self._next(place, upward=upward, most=SEARCHED, thin=True):
+            looked += 1
+            if self.wanted(last):
+                numbers.append(last.number)
+                if len(numbers) == most:
+                    return _by_number(numbers), None
+        return _by_number(numbers), last if looked == SEARCHED else None
 
-    def _next(self, place: _Place | None, *, upward: bool, most: int, thin: bool = False) -> list[Event]:
-        """`thin` leaves out what nobody sorts by, which is most of an event."""
+    def _next(self, place: _Place | None, *, upward: bool, most: int, thin: bool = False) -> Iterable[Event]:
+        """`thin` leaves out what nobody sorts by, which is most of an event, and reads no more than is taken."""
         sign = "" if upward else "-"
         order = (f"{sign}at", f"{sign}number") if self.by_time else (f"{sign}number",)
         rows = self._from(place, upward=upward).order_by(*order)
         if thin:
             rows = rows.only("number", "at", "action", "tenant_key", "subject_kind", "rollout_key", *TEXTS)
-        if self.ways is None:
-            return list(rows[:most])
-        if len(self.ways) == 1:
-            return list(rows.filter(**self.ways[0])[:most])
-        numbers = [number for way in self.ways for number in rows.filter(**way).values_list("number", flat=True)[:most]]
-        chosen = (nsmallest if upward else nlargest)(most, set(numbers))
-        return _by_number(chosen)
+        if self.ways is not None and len(self.ways) != 1:
+            found = [
+                number for way in self.ways for number in rows.filter(**way).values_list("number", flat=True)[:most]
+            ]
+            return _by_number((nsmallest if upward else nlargest)(most, set(found)))
+        rows = rows.filter(**self.ways[0]) if self.ways else rows
+        return rows[:most].iterator(chunk_size=BATCH) if thin else list(rows[:most])
 
     def _from(self, place: _Place | None, *, upward: bool) -> EventQuerySet:
         if place is None:
