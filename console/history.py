@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from audit import review
+from audit.actions import Action
 from audit.models import Event
 from audit.review import Asked
 from console.review import words
@@ -95,7 +96,10 @@ def _events(subjects: list[str], until: datetime | None) -> tuple[list[Entry], d
         return [], None
     found = review.page(Asked(subjects=tuple(subjects), until=until), size=MOST_EVENTS)
     end = found.events[-1].at if found.older else None
-    return [_entry(event) for event in found.events], end
+    told = [
+        _entry(event) for event in found.events if event.action != Action.EVIDENCE_READ
+    ]  # who looks touches nothing
+    return told, end
 
 
 def _entry(event: Event) -> Entry:

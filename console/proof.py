@@ -5,10 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from audit import review
 from audit.actions import Action
 from audit.models import Event
-from audit.review import Asked
 from console.evidence import Evidence, closing, evidence
 from console.review import rollout_subjects, words
 from deploy.models import HostOutcome, Revision, Rollout, RolloutStep
@@ -19,6 +17,7 @@ from subnet.plan import unified_diff
 from subnet.table import PartitionTable
 
 SHOWN = 200  # changes by port
+MOST_EVENTS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ class ProofStory:
 def story(rollout: Rollout) -> ProofStory:
     """Everything about `rollout` from rows and the chain. About ten queries."""
     revision = rollout.revision
-    found = review.page(Asked(rollout=rollout.public_id, subjects=rollout_subjects(rollout.public_id)), size=500).events
+    found = _events(rollout)
     proposed = _first(found, Action.REVISION_PROPOSE, Action.REVISION_ADOPT)
     mirrored = _first(found, Action.MEMBER_SETTLE)
     own = [event for event in found if event.subject_kind == "rollout"]
@@ -88,6 +87,14 @@ def story(rollout: Rollout) -> ProofStory:
         mirrored=mirrored,
         trouble=trouble,
     )
+
+
+def _events(rollout: Rollout) -> tuple[Event, ...]:
+    """What was done, newest first; who looked at it is told in the timeline."""
+    subjects = (subject.split(":") for subject in rollout_subjects(rollout.public_id))
+    ways = [{"subject_kind": kind, "subject_key": key} for kind, key in subjects]
+    done = Event.objects.matching_any([*ways, {"rollout_key": rollout.public_id}]).exclude(action=Action.EVIDENCE_READ)
+    return tuple(done.newest_first()[:MOST_EVENTS])
 
 
 def _first(events: tuple[Event, ...], *actions: Action) -> Event | None:

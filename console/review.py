@@ -11,9 +11,12 @@ from django.http import HttpRequest
 
 from audit.actions import Action
 from audit.models import Event
+from audit.reads import record_read
 from audit.review import Asked, distinct
-from console.requests import filter_text
+from audit.values import Subject
+from console.requests import filter_text, person
 from deploy.models import Rollout
+from people.actor import actor_of
 from people.models import Tenant
 
 FILTERS: Final = ("actor", "action", "subject", "tenant", "rollout", "request", "since", "until", "text")
@@ -68,6 +71,11 @@ def filters(request: HttpRequest) -> Filters:
         text=texts["text"],
     )
     return Filters(texts, asked, tuple(problems))
+
+
+def note_read(request: HttpRequest, subject: Subject, what: str, *, rollout_key: str = "") -> None:
+    """Record that the person looks at evidence, before it is shown; raises TrailUnavailable, and then nothing is."""
+    record_read(actor=actor_of(person(request)), subject=subject, what=what, rollout_key=rollout_key)
 
 
 def rollout_subjects(public_id: str) -> tuple[str, ...]:

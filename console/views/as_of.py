@@ -13,8 +13,9 @@ from console import as_of
 from console.chain_status import chain_status
 from console.frame import the_subnet
 from console.requests import filter_text, person
-from console.review import moment
+from console.review import moment, note_read
 from console.views.home import no_subnet
+from inventory.subjects import subnet_subject
 from partitions import operations
 from partitions.errors import PartitionsError
 from people.permissions import is_operator, operator_required, reviewer_required
@@ -39,6 +40,8 @@ def page(request: HttpRequest) -> HttpResponse:
     elif at is not None and at > now + as_of.AHEAD:
         problem, at = "That moment is still to come.", None
     search = filter_text(request, "q")
+    if at is not None:
+        note_read(request, subnet_subject(subnet), "the fabric as of then")
     then = None if at is None else as_of.look_back(subnet, at, now=now)
     rows = []
     if then is not None:
@@ -79,6 +82,7 @@ def data(request: HttpRequest) -> HttpResponse:
     if at is None or at > now + as_of.AHEAD:
         sentence = "Name a moment that has been: ?at=2026-12-01T14:30:15; UTC unless it says another zone."
         return JsonResponse({"error": sentence}, status=400)
+    note_read(request, subnet_subject(subnet), "the fabric as of then")
     return JsonResponse(as_of.to_json(as_of.look_back(subnet, at, now=now)))
 
 

@@ -4,14 +4,16 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
+from audit.values import Subject
 from console import history
 from console.chain_status import chain_status
 from console.frame import the_subnet
 from console.proof import story
 from console.requests import filter_text
-from console.review import moment
+from console.review import moment, note_read
 from console.views.home import no_subnet
 from deploy.models import Rollout, TableChanges
+from deploy.operations import subject_of
 from inventory.models import Port
 from partitions.models import Partition
 from people.permissions import reviewer_required
@@ -36,6 +38,7 @@ def port(request: HttpRequest, guid: str) -> HttpResponse:
     found = history.of_port(subnet, shown, until=until)
     if row is None and not found.entries and until is None:
         raise Http404
+    note_read(request, Subject(kind="port", key=str(shown), label=str(shown)), "its history")
     server = None if row is None else row.server
     return render(
         request,
@@ -67,6 +70,7 @@ def pkey(request: HttpRequest, text: str) -> HttpResponse:
     found = history.of_pkey(subnet, shown, until=until)
     if not rows and not found.entries and until is None:
         raise Http404
+    note_read(request, Subject(kind="pkey", key=str(shown), label=str(shown)), "its history")
     names = ", then ".join(
         f"{row.name} (retired {row.retired_at:%Y-%m-%d})" if row.retired_at else row.name for row in rows
     )
@@ -91,6 +95,7 @@ def rollout(request: HttpRequest, public_id: str) -> HttpResponse:
     shown = get_object_or_404(
         Rollout.objects.select_related("revision__parent", "parent", "before", "after", "subnet"), public_id=public_id
     )
+    note_read(request, subject_of(shown), "from drag to proof", rollout_key=shown.public_id)
     told = story(shown)
     looks = TableChanges.objects.filter(observation=shown.after_id).exists() if shown.after_id else False
     return render(

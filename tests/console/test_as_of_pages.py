@@ -7,7 +7,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from audit.models import Event
-from deploy.models import Revision
+from deploy.models import Revision, Rollout
 from inventory.models import Port, Subnet
 from partitions import operations
 from partitions.models import StagedChange
@@ -146,3 +146,24 @@ def test_the_event_page_leads_to_its_moment(site, auditor):
     assert "the fabric at that moment" in text
     found = auditor.get(address("as_of", event.at)).content.decode()
     assert f"revision {Revision.objects.latest('number').number}, since" in found
+
+
+def test_looking_at_evidence_is_recorded_once_a_minute(site, auditor, ada, then):
+    rollout = Rollout.objects.latest("pk")
+    port = Port.objects.first().guid
+    pages = [
+        address("as_of", then),
+        reverse("console:rollout_proof", args=[rollout.public_id]),
+        reverse("console:port_history", args=[port]),
+        reverse("console:pkey_history", args=["0x2c41"]),
+    ]
+    for page in [*pages, *pages]:
+        assert auditor.get(page).status_code == 200
+    reads = Event.objects.filter(action="audit:evidence:read", actor_key=ada.public_id).order_by("number")
+    assert [(event.subject_kind, event.after["what"]) for event in reads] == [
+        ("subnet", "the fabric as of then"), ("rollout", "from drag to proof"),
+        ("port", "its history"), ("pkey", "its history"),
+    ]  # fmt: skip
+    assert reads[1].rollout_key == rollout.public_id
+    for page in pages[1:3]:
+        assert "looked at the evidence" not in auditor.get(page).content.decode()  # it touched nothing
