@@ -74,13 +74,13 @@ def site(transactional_db, monkeypatch) -> Iterator:
         proven(provider, clock, reason="the queue is long")
         clock.at(10, 0)
         provider.move(provider.servers[4], None, site.training, by=provider.otto)
-        noise(150)
+        noise(60)
         clock.at(12, 40)
         look(provider)
         clock.at(13, 30)
         move(site, 1, site.training, None, reason="ticket 55: broken fan")
         proven(provider, clock, reason="it goes for repair")
-        noise(150)
+        noise(60)
         clock.at(23, 40)
         for _ in range(3):
             record_one(
