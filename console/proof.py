@@ -155,7 +155,11 @@ def _settings(found: Any, before: PartitionTable, after: PartitionTable) -> list
             f"Default: keywords {_listed(was.keywords)} with {len(was.members)} exceptions became "
             f"{_listed(now.keywords)} with {len(now.members)}."
         )
-    told += [f"Partition {one.name_after or one.name_before} ({one.pkey}) was {one.what}." for one in found.partitions]
+    became = {"created": "gets its first members", "retired": "has no members any more"}
+    told += [
+        f"Partition {one.name_after or one.name_before} ({one.pkey}) {became.get(one.what, f'is {one.what}')}."
+        for one in found.partitions
+    ]
     told += [f"{one.partition} ({one.pkey}): flag {one.flag} changed." for one in found.flags]
     return told
 
