@@ -88,6 +88,7 @@ class Action(StrEnum):
     MEMBER_DISCARD = "partitions:member:discard", "discarded a staged change of"
     HCA_REPLACE = "partitions:hca:replace", "replaced an HCA of"
     HCA_REPLACE_UNDO = "partitions:hca:replace-undo", "took back the replacement of an HCA of"
+    BACK_TO_STAGE = "partitions:subnet:stage-as-of", "staged that everything goes back to how it was, on subnet"
     SERVER_CLEAN = "partitions:server:clean", "marked as clean server"
     DRIFT_ADOPT = "partitions:drift:adopt", "staged what was found, by"
     SERVER_CLEAN_REFUSED = "partitions:server:clean-refused", "was refused when marking as clean server"

@@ -57,6 +57,8 @@ class Event(models.Model):
             models.Index(fields=["revision_key", "-number"], name="event_revision"),
             models.Index(fields=["request_id", "-number"], name="event_request"),  # what one request did
             models.Index(fields=["at"], name="event_at"),  # the first and last number of a span of time
+            models.Index(fields=["subject_kind", "-number"], name="event_subject_kind"),  # all servers, all rollouts
+            models.Index(fields=["subject_label", "-number"], name="event_subject_label"),  # what people call it
         ]
 
     def __str__(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -102,6 +102,13 @@ class EventQuerySet(models.QuerySet["Event"]):
 
     def _clock_went_back(self) -> bool:
         return self.model._default_manager.filter(action=CLOCK_STEP).exists()
+
+    def matching_any(self, ways: Iterable[Mapping[str, str]]) -> EventQuerySet:
+        """Keep the events that have all the values of one of `ways` (column → value)."""
+        wanted = Q()
+        for way in ways:
+            wanted |= Q(**way)
+        return self.filter(wanted)
 
     def newest_first(self) -> EventQuerySet:
         """Order as the audit list shows them."""

@@ -4,7 +4,9 @@ from django.urls import path
 
 from console.views import (
     adoption,
+    as_of,
     audit,
+    audit_history,
     board,
     conflicts,
     drift,
@@ -77,4 +79,13 @@ urlpatterns = [
     path("partitions/<str:public_id>/rename/", partition.rename, name="partition_rename"),
     path("partitions/<str:public_id>/retire/", partition.retire, name="partition_retire"),
     path("audit/", audit.events, name="audit"),
+    path("audit/events/<int:number>/", audit.event, name="audit_event"),
+    path("audit/export/<str:form>/", audit.export, name="audit_export"),
+    path("audit/ports/<str:guid>/", audit_history.port, name="port_history"),
+    path("audit/pkeys/<str:text>/", audit_history.pkey, name="pkey_history"),
+    path("audit/rollouts/<str:public_id>/", audit_history.rollout, name="rollout_proof"),
+    path("audit/as-of/", as_of.page, name="as_of"),
+    path("audit/as-of.json", as_of.data, name="as_of_data"),
+    path("audit/as-of/back/", as_of.way_back, name="as_of_back"),
+    path("audit/as-of/stage/", as_of.stage_back, name="as_of_stage"),
 ]

@@ -4,9 +4,9 @@ Each function writes its audit event in the same transaction. Nothing here reach
 wakes the worker on commit.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
@@ -54,6 +54,7 @@ __all__ = [
     "subject_of",
 ]
 
+type Makings = Sequence[Mapping[str, object]]
 # What a hand-written file may leave as it is: placing it in our words changes no port, and the next plan mends it.
 TOLERATED_IN_ADOPTION: Final = frozenset({"sm_port_missing"})
 
@@ -123,13 +124,15 @@ def request_observation(*, subnet: Subnet, why: str, actor: Actor | None = None)
     return observation
 
 
-def propose(*, subnet: Subnet, table: PartitionTable, parent: Revision, actor: Actor, reason: str = "") -> Revision:
+def propose(
+    *, subnet: Subnet, table: PartitionTable, parent: Revision, actor: Actor, reason: str = "", staged: Makings = ()
+) -> Revision:
     """Store `table` as the next revision after `parent`, rendered and checked; nothing is placed yet.
 
-    The same table proposed again on the same parent is the same revision, so that a double click makes one.
-    An adopted table must first be placed as it is: only then is the same table something to roll out, because the
-    bytes on the hosts differ. Raises NotWritable in mode OBSERVE, NothingToDo, PolicyRefused, AdoptionUnfinished, and
-    StaleRevision unless `parent` is current.
+    The same table proposed again on the same parent is the same revision, so that a double click makes one. `staged`
+    tells the trail who wanted what. An adopted table must first be placed as it is: only then is the same table
+    something to roll out, because the bytes on the hosts differ. Raises NotWritable in mode OBSERVE, NothingToDo,
+    PolicyRefused, AdoptionUnfinished, and StaleRevision unless `parent` is current.
     """
     subnet.refresh_from_db()
     if subnet.mode == Subnet.Mode.OBSERVE:
@@ -161,7 +164,8 @@ def propose(*, subnet: Subnet, table: PartitionTable, parent: Revision, actor: A
             if twin is not None:
                 return twin
             revision = _new_revision(subnet=subnet, table=table, parent=parent, actor=actor, reason=reason)
-            _record_revision(revision, actor=actor)
+            made_of: dict[str, Any] = {"staged": staged} if staged else {}
+            _record_revision(revision, actor=actor, **made_of)
     except IntegrityError as error:
         raise StaleRevision("Somebody else proposed a revision at the same moment. Draw up the plan again.") from error
     return revision
@@ -368,13 +372,9 @@ def _new_revision(
 
 
 def _record_revision(
-    revision: Revision,
-    *,
-    actor: Actor,
-    action: Action = Action.REVISION_PROPOSE,
-    found: Mapping[str, str] | None = None,
+    revision: Revision, *, actor: Actor, action: Action = Action.REVISION_PROPOSE, **told: object
 ) -> None:
-    """Write the event of a new revision; `found` are the digests of the adopted files by host."""
+    """Write the event of a new revision; `told` is what else it says: digests of adopted files, staged changes."""
     record(
         action=action,
         actor=actor,
@@ -384,7 +384,7 @@ def _record_revision(
             "parent": revision.parent.number if revision.parent else None,
             "digest": revision.digest,
             "table_digest": revision.table_digest,
-            **({} if found is None else {"found": dict(found)}),
+            **told,
         },
         reason=revision.reason,
     )

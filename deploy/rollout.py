@@ -128,7 +128,8 @@ def _place(story: Story, managers: ManagerHosts, terms: Terms) -> None:
         if cause:
             _go_back(story, cause)
             return
-    elif cause := withdrawn(story.rollout.subnet_id):  # staging took a while; nothing is placed yet
+    elif cause := withdrawn(story.rollout.subnet_id, mends=putting_back.is_put_back(story.rollout)):
+        # Staging took a while; nothing is placed yet.
         story.advance(State.REFUSED, f"Refused; nothing was placed. {cause}", cause=cause)
         return
     placed: dict[str, dict[str, Any]] = {}

@@ -50,7 +50,7 @@ def keep(observation: Observation, *, fabric: ObservedFabric, processes: Mapping
     rows = rows[: next((at + 1 for at, row in enumerate(rows) if row.is_base), 0)]
     state: dict[str, Seen] = {}
     for row in reversed(rows):
-        state.update(_unpacked(row.data))
+        state.update(unpacked(row.data))
     now = _seen(fabric)
     is_base = not rows or len(rows) >= BASE_EVERY
     changed = {guid: now.get(guid) for guid in {*state, *now} if is_base or state.get(guid) != now.get(guid)}
@@ -93,7 +93,7 @@ def histories(subnet: Subnet, *, until: Observation | None = None, besides: Roll
     missed = _missed(rollouts) if is_whole else frozenset()
     base = rows.filter(is_base=True, pk__lte=looks[max(0, tale.first - EARLIER_LOOKS)].row).order_by("-id").first()
     wanted = rows.filter(pk__gte=base.pk if base else 0, pk__lte=looks[-1].row).order_by("id").values_list("id", "data")
-    changes = {pk: _unpacked(data) for pk, data in wanted}
+    changes = {pk: unpacked(data) for pk, data in wanted}
     ports = _Ports(tale.steps(changes), is_whole=is_whole, missed=missed)
     return Histories(process=tale.process, ports=ports)
 
@@ -312,6 +312,7 @@ def _entries(fabric: ObservedFabric) -> Iterator[tuple[str, Seen]]:
             yield guid, None
 
 
-def _unpacked(data: bytes) -> dict[str, Seen]:
+def unpacked(data: bytes) -> dict[str, Seen]:
+    """What `keep` stored of one look: port GUID → what it found there."""
     changes: dict[str, Seen] = json.loads(zlib.decompress(data))
     return changes

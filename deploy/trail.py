@@ -34,7 +34,14 @@ def record_person(
     """Write the step and the event of what `actor` decided; call it last in the decision's transaction."""
     RolloutStep.objects.create(rollout=rollout, at=now, state=rollout.state, text=f"{text} {reason}".strip())
     told = {"revision": rollout.revision.number, "state": rollout.state, **(after or {})}
-    record(action=action, actor=actor, subject=subject_of(rollout), after=told, reason=reason)
+    record(
+        action=action,
+        actor=actor,
+        subject=subject_of(rollout),
+        after=told,
+        reason=reason,
+        revision_key=rollout.revision.public_id,
+    )
 
 
 def wake(task: str, **ids: int) -> None:

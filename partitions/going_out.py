@@ -1,27 +1,33 @@
 """Roll out a selection: draw the plan once more, make sure it is the one that was looked at, and hand it to deploy."""
 
+from collections import defaultdict
 from collections.abc import Collection
 from datetime import datetime, timedelta
+from typing import Final
 
 from django.db import transaction
 from django.utils import timezone
 
+from audit.values import Subject
 from deploy import operations as deploy
 from deploy.errors import NothingToDo
 from deploy.models import Observation, Rollout
 from deploy.queries import latest_observation, tables_were_true_since
 from inventory.models import Server, Subnet
-from partitions import mirror
+from partitions import mirror, refusals
 from partitions.desired import wanted_table
 from partitions.doer import Doer, as_actor, as_person
 from partitions.errors import MoveRefused, StalePlan
-from partitions.models import StagedChangeQuerySet
+from partitions.models import StagedChange, StagedChangeQuerySet
 from partitions.plans import DrawnPlan, draw_up_plan
 from partitions.selection import Selection
 from partitions.staleness import is_fresh, line_from, require_fresh, what_changed
+from partitions.subjects import place_subject
 from people.models import User
 from subnet.partitions_conf import table_digest
 from subnet.rebase import Conflict, rebase
+
+MOST_TOLD: Final = 200  # servers by name in the event of a revision; its table has them all
 
 
 @transaction.atomic
@@ -59,7 +65,9 @@ def roll_out(
     _refuse_idle(drawn)
     drawn.plan.raise_if_unsafe(reason)
     who = as_actor(actor)
-    revision = deploy.propose(subnet=subnet, table=drawn.table, parent=drawn.parent, actor=who, reason=reason)
+    revision = deploy.propose(
+        subnet=subnet, table=drawn.table, parent=drawn.parent, actor=who, reason=reason, staged=makings(drawn)
+    )
     return deploy.start(
         revision=revision,
         observation=observation,
@@ -68,6 +76,35 @@ def roll_out(
         confirm_within=confirm_within,
         without=without,
     )
+
+
+def makings(drawn: DrawnPlan) -> list[dict[str, object]]:
+    """Who wanted what of the revision, for the trail: the rows go once they have come true.
+
+    One a server or port: {"subject": "server:<public id>", "name", "way", "ports", "by", "at", "reason"}. After
+    MOST_TOLD the rest is only counted.
+    """
+    by_place: dict[Subject, list[StagedChange]] = defaultdict(list)
+    for change in drawn.changes:
+        by_place[place_subject(change.port)].append(change)
+    places = sorted(by_place.items(), key=lambda item: item[0].label)
+    said: list[dict[str, object]] = [
+        {
+            "subject": f"{subject.kind}:{subject.key}",
+            "name": subject.label,
+            "way": refusals.way(rows),
+            "ports": len({row.port_id for row in rows}),
+            "by": str(max(rows, key=lambda row: row.at).by),
+            "at": max(row.at for row in rows),
+            "reason": max(rows, key=lambda row: row.at).reason,
+        }
+        for subject, rows in places[:MOST_TOLD]
+    ]
+    if drawn.default is not None:
+        default = drawn.default
+        told = {"by": str(default.by), "at": default.at, "reason": default.reason}
+        said.append({"name": "Default", "way": "another rule"} | told)
+    return said + ([{"more": len(places) - MOST_TOLD}] if len(places) > MOST_TOLD else [])
 
 
 def _hold(staged: StagedChangeQuerySet) -> None:

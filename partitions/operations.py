@@ -1,5 +1,6 @@
 """Everything that may be done with partitions and staged changes; each records its event in the same transaction."""
 
+from partitions.back_to import WayBack, stage_back, way_back
 from partitions.card_moves import move_card
 from partitions.cleaning import mark_clean
 from partitions.creation import create_partition
@@ -16,6 +17,7 @@ __all__ = [
     "DrawnPlan",
     "NoRevision",
     "Retirement",
+    "WayBack",
     "create_partition",
     "discard",
     "discard_default",
@@ -27,8 +29,10 @@ __all__ = [
     "retire_partition",
     "roll_out",
     "stage_add",
+    "stage_back",
     "stage_default",
     "stage_membership",
     "stage_move",
     "undo_replacement",
+    "way_back",
 ]

@@ -152,7 +152,7 @@ def _stage(
             )
 
     partitions = {partition.pk: partition for partition in (source, target) if partition is not None}
-    _write(standing=standing, edits=edits, partitions=partitions, person=person, reason=reason)
+    write(standing=standing, edits=edits, partitions=partitions, person=person, reason=reason)
     staged = tuple(StagedChange.objects.of_server(server).whole().order_by("partition__name", "port__guid"))
     wanted = sorted(after | ({target} if target is not None else set()), key=lambda partition: partition.name)
     record(
@@ -200,7 +200,7 @@ def _joining(
     return {place: standing.wanted(place) or standing.current(place) or asked for place in places}
 
 
-def _write(
+def write(
     *,
     standing: Standing,
     edits: Mapping[Place, MembershipKind | None],

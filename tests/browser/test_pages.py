@@ -9,6 +9,7 @@ from django.urls import reverse
 from django.utils import timezone
 from playwright.sync_api import expect
 
+from audit.models import Event
 from deploy.models import HostCheck, Observation, Rollout, RolloutStep
 from inventory.models import EnrolmentToken, HistoryEntry, ManagerHost, Port, PortConflict, Server
 from partitions import operations
@@ -91,6 +92,14 @@ def addresses(site) -> dict[str, str]:
     pages["leaf"] = reverse("console:leaf", args=[LEAF])
     pages["replacement"] = reverse("console:replacement", args=[site.provider.servers[5].public_id])
     pages["a filter that means nothing"] = f"{pages['servers']}?q=colour:red"
+    pages["event"] = reverse("console:audit_event", args=[Event.objects.latest("number").number])
+    pages["port's history"] = reverse("console:port_history", args=[Port.objects.first().guid])
+    pages["P_Key's history"] = reverse("console:pkey_history", args=["0x2c41"])
+    pages["proof"] = reverse("console:rollout_proof", args=[Rollout.objects.first().public_id])
+    then = Event.objects.filter(action="deploy:rollout:proven").latest("number").at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    pages["no moment"] = reverse("console:as_of")
+    pages["as of then"] = f"{pages['no moment']}?at={then}"
+    pages["way back"] = f"{reverse('console:as_of_back')}?at={then}"
     pages["nothing"] = "/nonsense/"
     return pages
 

@@ -9,7 +9,6 @@ from django.core.management import load_command_class
 from django.urls import reverse
 from django.utils import timezone
 
-from audit.models import Event
 from deploy.models import Observation, Revision
 from inventory.models import ManagerHost, Port, PortConflict, Subnet
 from partitions.models import Partition
@@ -228,53 +227,6 @@ def test_what_cannot_be_created_is_said_beside_the_form(site, operator, fields, 
 
 def test_no_partition_yet_says_what_to_do(empty):
     assert "No partition yet" in empty.get("/partitions/").content.decode()
-
-
-# --- the trail ----------------------------------------------------------------------------------------------------
-
-
-def test_the_trail_is_filtered_by_the_address(site, operator):
-    events = Event.objects.count()
-    page = operator.get("/audit/")
-    assert page.context["page"].paginator.count == events
-    text = page.content.decode()
-    assert "created partition" in text
-    assert "first assignment" in text
-    only = operator.get("/audit/?action=partitions:partition:create").context["page"].paginator.count
-    assert only == 4
-    room = operator.get("/audit/?action=deploy:&text=revision&actor=Olga").context["page"].paginator.count
-    assert 0 < room < events
-    subject = f"server:{site.provider.servers[0].public_id}"
-    assert operator.get(f"/audit/?subject={subject}").context["page"].paginator.count == 1
-    today = timezone.now().date().isoformat()
-    assert operator.get(f"/audit/?since={today}&until={today}").context["page"].paginator.count >= events - 1
-    assert "No event matches" in operator.get("/audit/?since=2999-01-01").content.decode()
-
-
-@pytest.mark.parametrize(
-    "query",
-    [
-        "since=nonsense", "page=99999", "action=nonsense", "subject=:", "until=2026-13-45", "until=9999-12-31",
-        "text=" + "a" * 60_000, "actor=" + "a" * 60_000, "subject=" + "a" * 60_000,
-    ],
-)  # fmt: skip
-def test_a_filter_that_makes_no_sense_breaks_nothing(site, operator, query):
-    assert operator.get(f"/audit/?{query}").status_code == 200
-
-
-def test_an_event_shows_before_and_after(site, operator):
-    text = operator.get("/audit/?action=partitions:member:stage").content.decode()
-    assert "staged a change of" in text
-    assert "<dt>partitions</dt>" in text
-    assert "<ins>" in text
-
-
-def test_one_request_s_events_are_linked(site, operator):
-    operator.post("/partitions/", {"tenant": "", "name": "eval", "pkey": ""})
-    event = Event.objects.latest("number")
-    assert event.request_id
-    found = operator.get(f"/audit/?request={event.request_id}")
-    assert [one.number for one in found.context["page"]] == [event.number]
 
 
 # --- errors -------------------------------------------------------------------------------------------------------

@@ -60,7 +60,7 @@ def test_only_what_changed_is_stored_and_a_base_begins_anew(known, monkeypatch):
         known.look()
     rows = list(TableChanges.objects.order_by("id"))
     assert [row.is_base for row in rows] == [True, False, False, False, True, False, False, False]
-    sizes = [len(table_history._unpacked(row.data)) for row in rows]
+    sizes = [len(table_history.unpacked(row.data)) for row in rows]
     assert sizes == [10, 0, 0, 2, 10, 0, 0, 0]
     assert port(known).is_whole
     assert len(port(known).tables) == 2
