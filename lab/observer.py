@@ -1,10 +1,10 @@
 """The observer: a process of its own that looks at the fabric and the files throughout, and knows no database.
 
 `python -m lab.observer DIRECTORY PARENT` samples every port's P_Key table by directed routes (libibmad; it needs
-neither LIDs nor an SM) and every manager's partition file, several times a second, and writes down what `lab/observing.py`
-forbids. What is allowed stands in `observer/allowed.json`, which `Observer.tell` replaces; what was found in
-`observer/found.jsonl`. It samples until SIGTERM, and ends when its parent does. It sits on a server that no fault
-touches: on a manager host's node the simulator would hand it what is meant for a dead SM.
+neither LIDs nor an SM) and every manager's partition file, several times a second, and writes down what
+`lab/observing.py` forbids. What is allowed stands in `observer/allowed.json`, which `Observer.tell` replaces; what was
+found in `observer/found.jsonl`. It samples until SIGTERM, and ends when its parent does. It sits on a server that no
+fault touches: on a manager host's node the simulator would hand it what is meant for a dead SM.
 """
 
 import contextlib

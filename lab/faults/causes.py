@@ -30,11 +30,15 @@ def nothing(scene: Scene) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that goes wrong. `jump_s` is how far the stopped worker's clock jumps as it goes on."""
+    """One thing that goes wrong. `jump_s` is how far the stopped worker's clock jumps as it goes on.
+
+    `says` are words that the cause has to hold as long as the fault lasts, unless the rollout is PROVEN all the same.
+    """
 
     apply: Callable[[Scene], None]
     mend: Callable[[Scene], None] = nothing
     excuses: tuple[str, ...] = ()
+    says: tuple[str, ...] = ()
     takeover: bool = False  # whether the standby becomes master while the fault lasts
     jump_s: float = 0.0
     with_celery: bool = False
@@ -267,7 +271,10 @@ def _overtaken(scene: Scene) -> None:
 
     from deploy.models import Rollout
 
-    Rollout.objects.filter(pk=scene.played.pk).update(claimed_until=timezone.now())
+    over = {"claimed_until": timezone.now(), "claimed_until_up": 0.0}  # by the wall clock and by the machine's own
+    columns = {column.name for column in Rollout._meta.get_fields()}
+    ended = {name: value for name, value in over.items() if name in columns}
+    Rollout.objects.filter(pk=scene.played.pk).update(**ended)
     scene.crew.start(scene.played.pk).wait()
 
 
@@ -322,29 +329,31 @@ def _undo_the_jump(scene: Scene) -> None:
 
 FAULTS: Final = {
     "worker killed": Fault(kill_worker),
-    "SSH cut": Fault(_cut_ssh, _mend_ssh),
-    "SSH of the standby cut": Fault(_cut_ssh_of_the_standby, _mend_ssh_of_the_standby),
+    "SSH cut": Fault(_cut_ssh, _mend_ssh, says=("{master}",)),
+    "SSH of the standby cut": Fault(_cut_ssh_of_the_standby, _mend_ssh_of_the_standby, says=("{standby}",)),
     "master killed": Fault(_kill_master, _start_sms, takeover=True),
-    "standby killed": Fault(_kill_standby, _start_sms),
-    "disk of the standby full": Fault(_full_disk, _mend_disks),
-    "disk of the master full": Fault(_full_disk_of_the_master, _mend_disks),
-    "disk of the standby read-only": Fault(_read_only_disk, _mend_disks),
-    "disk of the master read-only": Fault(_read_only_disk_of_the_master, _mend_disks),
+    "standby killed": Fault(_kill_standby, _start_sms, says=("{standby}",)),
+    "disk of the standby full": Fault(_full_disk, _mend_disks, says=("{standby}", "0 KiB free")),
+    "disk of the master full": Fault(_full_disk_of_the_master, _mend_disks, says=("{master}", "0 KiB free")),
+    "disk of the standby read-only": Fault(_read_only_disk, _mend_disks, says=("{standby}", "cannot write")),
+    "disk of the master read-only": Fault(
+        _read_only_disk_of_the_master, _mend_disks, says=("{master}", "cannot write")
+    ),
     "wrong owner": Fault(_wrong_owner, _right_owner),
-    "sshd hangs after accept": Fault(_hang_sshd, _wake_sshd),
-    "host key changed": Fault(_other_host_key, _enrolled_host_key),
+    "sshd hangs after accept": Fault(_hang_sshd, _wake_sshd, says=("{master}",)),
+    "host key changed": Fault(_other_host_key, _enrolled_host_key, says=("{master}", "host key")),
     "both SMs restarted": Fault(_restart_both),
     "foreign sweep": Fault(_reload_by_somebody_else),
     "link flap": Fault(_flap, excuses=("port:{idle}",)),
-    "hand edit of the master's file": Fault(_edit_by_hand, excuses=("file:{master}",)),
-    "CRLF in the master's file": Fault(_crlf_by_hand, excuses=("file:{master}",)),
-    "hand edit of the standby's file": Fault(_edit_standby_by_hand, excuses=("file:{standby}",)),
+    "hand edit of the master's file": Fault(_edit_by_hand, excuses=("file:{master}",), says=("{master}",)),
+    "CRLF in the master's file": Fault(_crlf_by_hand, excuses=("file:{master}",), says=("{master}",)),
+    "hand edit of the standby's file": Fault(_edit_standby_by_hand, excuses=("file:{standby}",), says=("{standby}",)),
     "unreadable unaffected port": Fault(_unreadable, _readable, excuses=("port:{idle}",)),
     "SET refused on a moved port": Fault(_refuse_set, _take_set, excuses=("port:{moved}",)),
     "server reboots": Fault(_reboot_begins, _reboot_ends, excuses=("port:{moved}", "port:{moved_too}")),
-    "third SM takes over": Fault(_third_sm, _end_third_sm, excuses=("fallback",)),
+    "third SM takes over": Fault(_third_sm, _end_third_sm, excuses=("fallback",), says=("{third}",)),
     "third SM stands by": Fault(_weak_third_sm, _end_third_sm),
-    "wrong -P": Fault(_other_file_for_the_master, _own_file_for_the_master),
+    "wrong -P": Fault(_other_file_for_the_master, _own_file_for_the_master, says=("{master}", "other.conf")),
     "clock jumps ahead": Fault(nothing, _undo_the_jump, jump_s=TWO_HOURS_S),
     "clock jumps back": Fault(nothing, _undo_the_jump, jump_s=-TWO_HOURS_S),
     "second worker": Fault(_second_worker),
@@ -357,12 +366,20 @@ FAULTS: Final = {
 
 def excuses(scene: Scene, fault: Fault) -> list[str]:
     """What the observer must not call the product's doing as long as `fault` lasts."""
+    return [word.format_map(_names(scene)) for word in fault.excuses]
+
+
+def unsaid(scene: Scene, fault: Fault, cause: str) -> list[str]:
+    """The words about `fault` that `cause` has not."""
+    return [word for word in (said.format_map(_names(scene)) for said in fault.says) if word not in cause]
+
+
+def _names(scene: Scene) -> dict[str, str]:
     moved = scene.site.fabric.servers[0].port_guids
-    names = {
+    return {
         "master": scene.master.name, "standby": scene.standby.name, "idle": _idle_hca(scene).port_guid,
-        "moved": moved[0], "moved_too": moved[1],
+        "moved": moved[0], "moved_too": moved[1], "third": scene.site.fabric.servers[-1].hcas[0].port_guid,
     }  # fmt: skip
-    return [word.format_map(names) for word in fault.excuses]
 
 
 def put_former_file_back(scene: Scene, stop: Point | None) -> None:

@@ -29,7 +29,7 @@ _FURTHER: Final = {
     "foreign sweep": (_PLACE_MASTER, _PLACED, _READ),
     "link flap": (_PLACE_MASTER, _READ),
     "hand edit of the master's file": (_QUEUED, _BARRIER),
-    "CRLF in the master's file": (_READ,),
+    "CRLF in the master's file": (_QUEUED, _READ),
     "hand edit of the standby's file": (_RELOAD,),
     "unreadable unaffected port": (_RELOAD,),
     "SET refused on a moved port": (_PLACE_MASTER,),

@@ -12,7 +12,7 @@ from typing import Any
 
 from lab.errors import LabError
 from lab.faults import older
-from lab.faults.causes import FAULTS, Fault, excuses, put_former_file_back
+from lab.faults.causes import FAULTS, Fault, excuses, put_former_file_back, unsaid
 from lab.faults.expected import PAGE, expected
 from lab.faults.matrix import OLDER, Pair
 from lab.faults.points import STEPS, TURNING
@@ -101,6 +101,8 @@ def _play(scene: Scene, outcome: Outcome) -> None:
     outcome.named = scene.until_named()
     outcome.seconds = time.monotonic() - began
     judge(scene, outcome)
+    if outcome.named != "PROVEN" and (words := unsaid(scene, fault, scene.played.cause)):
+        outcome.objections.append(f"The cause does not say {' or '.join(words)}: {scene.played.cause}")
     if fault.takeover:
         scene.site.wait_for_master(scene.standby.name, timeout_s=TAKEOVER_S)
         outcome.after_takeover = _after_takeover(scene, outcome.named)
@@ -161,6 +163,8 @@ def judge(scene: Scene, outcome: Outcome) -> None:
     rollout = scene.played
     if rollout.state not in Rollout.State.values:
         outcome.objections.append(f"{rollout.state} is no state.")
+    if rollout.state == Rollout.State.REFUSED and rollout.outcomes.exclude(placed_at=None).exists():
+        outcome.objections.append("REFUSED, and yet something was placed.")
     if rollout.state != Rollout.State.PROVEN:
         outcome.cause = rollout.cause
         outcome.objections += [*_unexplained(scene, rollout)]

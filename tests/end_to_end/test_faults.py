@@ -18,7 +18,7 @@ PLAYED = [
     Pair("QUEUED, a worker has it", "host key changed"),
     Pair("QUEUED, a worker has it", "wrong -P"),
     Pair("QUEUED, a worker has it", "standby killed"),
-    Pair("QUEUED, a worker has it", "hand edit of the master's file"),
+    Pair("QUEUED, a worker has it", "CRLF in the master's file"),
     Pair("STAGING, before the standby's file", "disk of the standby full"),
     Pair("STAGING, before the standby's file", "disk of the standby read-only"),
     Pair("STAGING, before the standby's file", "SSH of the standby cut"),
