@@ -30,10 +30,9 @@ from lab.site import Site
 from lab.smp import BLOCK, NODE_INFO, P_KEY_TABLE, Seat
 from subnet.guid import GUID
 
-PAUSE_S = 0.2  # between two samples
+PAUSE_S = 0.1  # between two samples
 ANSWER_MS = 100
 READY_WITHIN_S = 20.0
-LARGEST_GAP_S = 0.5  # two full samples a second, at least
 
 type Route = tuple[int, ...]
 
@@ -94,9 +93,9 @@ class Observer:
             self._write(wanted)
             self._wait_for_version()
 
-    def fresh(self) -> None:
-        """Return once a full sample that began after this call is judged."""
-        self._write({})
+    def fresh(self, *, excused: list[str] | None = None) -> None:
+        """Return once a full sample that began after this call is judged, by new excuses if they are given."""
+        self._write({} if excused is None else {"excused": excused})
         self._wait_for_version()
 
     @property

@@ -12,7 +12,7 @@ from typing import Any
 
 from lab.errors import LabError
 from lab.faults import older
-from lab.faults.causes import FAULTS, Fault, excuses, put_former_file_back, unsaid
+from lab.faults.causes import FAULTS, Fault, excuses, nothing, put_former_file_back, unsaid
 from lab.faults.expected import PAGE, expected
 from lab.faults.matrix import OLDER, Pair
 from lab.faults.points import STEPS, TURNING
@@ -55,13 +55,13 @@ def play(scene: Scene, pair: Pair) -> Outcome:
             older.play(scene, outcome)
         else:
             _play(scene, outcome)
-        scene.observer.fresh()
     except Exception as problem:  # whatever it is, the other pairs are still to be played
         outcome.objections.append(f"{type(problem).__name__}: {problem}")
         traceback.print_exc()
     outcome.objections += _against_the_page(outcome)
-    scene.make_whole()
-    scene.observer.fresh()
+    fault = FAULTS.get(pair.fault)
+    lasted = fault is None or (fault.mend is not nothing and outcome.named == outcome.end)
+    scene.make_whole(is_proven=outcome.end == "PROVEN" and not lasted)
     outcome.violations = scene.observer.found[seen:]
     outcome.whole_s = time.monotonic() - began
     return outcome

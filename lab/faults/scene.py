@@ -297,21 +297,30 @@ class Scene:
         self.put_current_files()
         deploy.release_stuck(rollout=self.played, actor=actor_of(self.operator), reason="mended by the lab")
 
-    def put_current_files(self) -> None:
-        """Put the current revision's bytes on every manager host whose file differs, by rename, as a person would."""
+    def put_current_files(self) -> bool:
+        """Put the current revision's bytes on every manager host whose file differs, by rename, as a person would.
+
+        Returns whether there was one.
+        """
         from deploy import queries
 
         current = queries.current_revision(self.subnet)
         if current is None:
             raise LabError("the subnet has no revision")
-        for manager in self.site.managers:
-            if not manager.partitions_file.exists() or manager.partitions_file.read_bytes() != bytes(current.data):
-                place_by_hand(manager, bytes(current.data))
+        wanted = bytes(current.data)
+        files = {manager.name: manager.partitions_file for manager in self.site.managers}
+        others = [name for name, path in files.items() if not path.exists() or path.read_bytes() != wanted]
+        for name in others:
+            place_by_hand(self.site.manager(name), wanted)
+        return bool(others)
 
     # --- the lab ------------------------------------------------------------------------------------------------------
 
-    def make_whole(self) -> None:
-        """Bring the lab back to where every pair begins: roles, files and tables of the current revision, no fault."""
+    def make_whole(self, *, is_proven: bool = False) -> None:
+        """Bring the lab back to where every pair begins: roles, files and tables of the current revision, no fault.
+
+        With `is_proven` a rollout was proven since the fault was mended, which says as much.
+        """
         for undo in reversed(self.undo):
             undo()
         self.undo.clear()
@@ -319,11 +328,11 @@ class Scene:
         self.stop_broker()
         self.uses_celery = False
         self.worker = None
-        self.put_current_files()
-        settle(self.site, quiet_s=QUIET_S)
-        if self.site.master() != self.master.name:
-            raise LabError(f"{self.site.master()} is master where {self.master.name} should be.")
-        self.observer.tell(excused=[])
+        if self.put_current_files() or not is_proven:
+            settle(self.site, quiet_s=QUIET_S)
+            if self.site.master() != self.master.name:
+                raise LabError(f"{self.site.master()} is master where {self.master.name} should be.")
+        self.observer.fresh(excused=[])
 
     def start_broker(self) -> None:
         """Start a private broker, empty."""
