@@ -39,7 +39,7 @@ class Cluster:
     def sql(self, *statements: str) -> None:
         """Run statements in the database `postgres`."""
         words = [word for statement in statements for word in ("-c", statement)]
-        where = ["-h", self.folder, "-U", self.user, "-d", "postgres", "-v", "ON_ERROR_STOP=1", "-q"]
+        where = ["-h", str(self.folder), "-U", self.user, "-d", "postgres", "-v", "ON_ERROR_STOP=1", "-q"]
         _run([*self.become, _programs() / "psql", *where, *words])
 
     def control(self, verb: str, *words: str) -> None:

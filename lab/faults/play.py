@@ -149,7 +149,8 @@ def _drain(scene: Scene) -> None:
 
     def is_empty() -> bool:
         with current_app.connection_for_read() as connection:
-            return int(connection.default_channel.client.llen("rollout")) == 0
+            channel: Any = connection.default_channel  # the Redis transport's
+            return int(channel.client.llen("rollout")) == 0
 
     wait_until(is_empty, timeout_s=20, what="the queue to run empty")
     if scene.played.steps.count() != steps:
@@ -194,14 +195,18 @@ def _untold(rollout: Any) -> list[str]:
     report = chain.verify()
     found = [] if report.is_sound else [f"The trail does not verify: {report}"]
     events = Event.objects.filter(subject_kind="rollout", subject_key=rollout.public_id).order_by("number")
-    moves = [(event.before, event.after) for event in events if "state" in (event.before or {})]
-    begun = next((event.after["state"] for event in events), "")
-    told = [begun, *(after["state"] for _, after in moves)]
-    for was, (before, _) in zip(told, moves, strict=False):
-        if before["state"] != was:
-            found.append(f"The trail jumps from {was} to {before['state']}: {' → '.join(told)}.")
-    if told[-1] != rollout.state:
-        found.append(f"The trail ends at {told[-1]}, the rollout is {rollout.state}.")
+    moves: list[tuple[Any, Any]] = [(event.before or {}, event.after or {}) for event in events]
+    told = [after["state"] for before, after in moves[:1]] + [
+        after["state"] for before, after in moves[1:] if "state" in before
+    ]
+    left = [before["state"] for before, _ in moves[1:] if "state" in before]
+    found += [
+        f"The trail jumps from {was} to {before}: {' → '.join(told)}."
+        for was, before in zip(told, left, strict=False)
+        if was != before
+    ]
+    if told[-1:] != [rollout.state]:
+        found.append(f"The trail ends at {told[-1:]}, the rollout is {rollout.state}.")
     stood = list(rollout.steps.order_by("pk").values_list("state", flat=True))
     if set(told) - set(stood):
         found.append(f"No step of the story tells of {sorted(set(told) - set(stood))}.")

@@ -60,14 +60,14 @@ class Stops:
             self.reach("advance", when="after", to=str(to))
 
         def take_up_and_note(
-            cls: type[Story], rollout: Any, *, clock: Callable[[], datetime], **options: Any
+            cls: type[Story], /, rollout: Any, *, clock: Callable[[], datetime], **options: Any
         ) -> Story | None:
             story: Story | None = take_up(cls, rollout, clock=lambda: clock() + self.shift, **options)
             self.state = str(story.state) if story is not None else ""
             return story
 
-        Story.advance = advance_and_stop  # type: ignore[method-assign]
-        Story.take_up = classmethod(take_up_and_note)  # type: ignore[assignment]
+        setattr(Story, "advance", advance_and_stop)  # noqa: B010  a patch, which the type checker need not like
+        setattr(Story, "take_up", classmethod(take_up_and_note))  # noqa: B010
 
     def _around_verb(self, verb: str, call: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(call)
