@@ -34,11 +34,12 @@ def expected() -> dict[Pair, States]:
     """What the page says of each pair."""
     text = (repository() / PAGE).read_text(encoding="utf-8")
     _, _, table = text.partition(f"{HEAD}\n{RULE}\n")
-    rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| ")]
-    return {
-        Pair(step, fault): States(frozenset(named.split(OR)), frozenset(end.split(OR)))
-        for step, fault, named, end in rows
-    }
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()]
+    return {Pair(step, fault): States(_states(named), _states(end)) for step, fault, named, end in rows}
+
+
+def _states(cell: str) -> frozenset[str]:
+    return frozenset(cell.split(OR)) if cell else frozenset()
 
 
 def seen(outcomes: Iterable[Mapping[str, Any]]) -> dict[Pair, States]:

@@ -9,6 +9,7 @@ import hashlib
 import os
 import secrets
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -378,7 +379,7 @@ def scene(folder: Path, site: Site, cluster: Cluster) -> Iterator[Scene]:
     began = time.monotonic()
     try:
         made.furnish()
-        print(f"furnished after {time.monotonic() - began:.1f} s", flush=True)
+        print(f"furnished after {time.monotonic() - began:.1f} s", file=sys.stderr, flush=True)
         yield made
     finally:
         made.crew.dismiss()
