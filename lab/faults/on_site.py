@@ -41,9 +41,12 @@ def kill_standby(scene: "Scene") -> None:
 
 
 def start_sms(scene: "Scene") -> None:
+    """Start what does not run; the second one only once the first is master, or the simulator may lose its question."""
     for manager in scene.site.managers:
         if manager.opensm is None:
             breaking.start_opensm(scene.site, manager.name)
+            if manager.name == scene.master.name:
+                scene.site.wait_for_master(manager.name, timeout_s=TAKEOVER_S)
 
 
 def restart_both(scene: "Scene") -> None:
