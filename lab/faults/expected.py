@@ -17,11 +17,12 @@ PAGE: Final = "docs/faults.md"
 HEAD: Final = "| at this step | this fault | while it lasts | ends in |"
 RULE: Final = "|---|---|---|---|"
 OR: Final = " or "
+NOT_YET: Final = "not played yet"
 
 
 @dataclass(frozen=True, slots=True)
 class States:
-    """The states that the page names for one pair."""
+    """The states that the page names for one pair; none as long as it was not played."""
 
     named: frozenset[str] = field(default_factory=frozenset)
     end: frozenset[str] = field(default_factory=frozenset)
@@ -39,7 +40,7 @@ def expected() -> dict[Pair, States]:
 
 
 def _states(cell: str) -> frozenset[str]:
-    return frozenset(cell.split(OR)) if cell else frozenset()
+    return frozenset() if cell == NOT_YET else frozenset(cell.split(OR))
 
 
 def seen(outcomes: Iterable[Mapping[str, Any]]) -> dict[Pair, States]:
@@ -62,7 +63,7 @@ def main(records: list[str]) -> int:
     rows = []
     for pair in PAIRS:
         states = known.get(pair, States()) | new.get(pair, States())
-        named, end = (OR.join(sorted(found)) for found in (states.named, states.end))
+        named, end = (OR.join(sorted(found)) or NOT_YET for found in (states.named, states.end))
         rows.append(f"| {pair.step} | {pair.fault} | {named} | {end} |")
     page.write_text("\n".join([head + HEAD, RULE, *rows]) + "\n", encoding="utf-8")
     return 0
