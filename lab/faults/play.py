@@ -100,6 +100,8 @@ def _play(scene: Scene, outcome: Outcome) -> None:
     worker.go(jump_s=fault.jump_s)
     outcome.named = scene.until_named()
     outcome.seconds = time.monotonic() - began
+    if not fault.with_celery:
+        worker.wait()  # one that was overtaken has yet to find that out, and must leave everything as it is
     judge(scene, outcome)
     if outcome.named != "PROVEN" and (words := unsaid(scene, fault, scene.played.cause)):
         outcome.objections.append(f"The cause does not say {' or '.join(words)}: {scene.played.cause}")
