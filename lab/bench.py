@@ -8,6 +8,7 @@ import json
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 Figures = Mapping[str, float]
 
@@ -42,6 +43,7 @@ def main(argv: list[str]) -> int:
     from lab import (
         bench_audit,
         bench_differential,
+        bench_faults,
         bench_probe,
         bench_readback,
         bench_register,
@@ -54,6 +56,7 @@ def main(argv: list[str]) -> int:
         "rollout": bench_rollout.BENCH,
         "readback": bench_readback.BENCH,
         "differential": bench_differential.BENCH,
+        "faults": bench_faults.BENCH,
         "plan": bench_table.PLAN,
         "render": bench_table.RENDER,
         "probe": bench_probe.BENCH,
@@ -71,6 +74,10 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--events", type=int, default=1_000_000, help="events of the audit trail (default 1,000,000)")
     parser.add_argument("--first", type=int, default=0, help="number of the first of them (default 0)")
     parser.add_argument("--workers", type=int, default=2, help="simulators beside one another (default 2)")
+    parser.add_argument(
+        "--only", action="append", default=[], help="faults: pairs whose words hold this; again for more"
+    )
+    parser.add_argument("--record", type=Path, help="faults: write each pair's outcome there as a JSON line")
     arguments = parser.parse_args(argv)
     bench = benches[arguments.name]
     arguments.servers = arguments.servers or bench.servers

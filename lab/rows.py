@@ -1,13 +1,17 @@
 """What FabricUI's database must know of a lab before anything can be rolled out there. Needs Django to be set up."""
 
+import json
+import subprocess
+import sys
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from lab.servers import AGENT, sysfs_root, write_tree
 from lab.site import Site
 
 if TYPE_CHECKING:
     from audit.values import Actor
-    from inventory.models import Subnet
+    from inventory.models import Server, Subnet
 
 LAB = "Made by the lab for itself. The fabric is simulated: it says nothing about a real one."
 
@@ -77,3 +81,24 @@ def enrol_site(site: Site, *, with_revision: bool = True) -> tuple["Subnet", str
         subnet=subnet, name="lab rack", uses=len(site.fabric.servers), lifetime=timedelta(hours=12), actor=lab
     )
     return subnet, token
+
+
+def register_servers(site: Site, token: str) -> list["Server"]:
+    """Register every server by what the real agent reads from its tree, without going through the door."""
+    from inventory.operations import enrol_server, register_report
+    from inventory.operations.enrolment import digest_of
+    from inventory.report import parse_report
+
+    reading = site.read_ports([guid for box in site.fabric.servers for guid in box.port_guids])
+    servers = []
+    for box in site.fabric.servers:
+        root = sysfs_root(site, box)
+        write_tree(root, box, reading)
+        said = subprocess.run(
+            [sys.executable, AGENT, "--dry-run", "--sysfs-root", str(root), "--hostname", box.hostname],
+            check=True, capture_output=True, text=True,
+        )  # fmt: skip
+        server = enrol_server(token=token, hostname=box.hostname, credential_digest=digest_of(box.hostname))
+        register_report(server=server, report=parse_report(json.loads(said.stdout)))
+        servers.append(server)
+    return servers

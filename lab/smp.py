@@ -46,10 +46,13 @@ class Seat:
         """Give the seat back: the simulator has ten."""
         self._mad.mad_rpc_close_port(self._port)
 
-    def get(self, lid: int, attribute: int, modifier: int = 0, *, timeout_ms: int = _TIMEOUT_MS) -> bytes | None:
-        """The 64 bytes of an attribute; None when the port does not answer."""
+    def get(
+        self, to: int | tuple[int, ...], attribute: int, modifier: int = 0, *, timeout_ms: int = _TIMEOUT_MS
+    ) -> bytes | None:
+        """The 64 bytes of an attribute at a LID, or at the end of a directed route; None when nobody answers."""
         data = ctypes.create_string_buffer(64)
-        done = self._mad.smp_query_via(data, self._to(lid), attribute, modifier, timeout_ms, self._port)
+        address = self._to(to) if isinstance(to, int) else self._along(to)
+        done = self._mad.smp_query_via(data, address, attribute, modifier, timeout_ms, self._port)
         return data.raw if done else None
 
     def set(self, lid: int, attribute: int, modifier: int, value: bytes) -> bool:
@@ -61,6 +64,12 @@ class Seat:
     def _to(lid: int) -> "ctypes.Array[ctypes.c_char]":
         # ib_portid_t: LID, then a directed route (hop count, 64 hops, two LIDs). LID 0 and no hops: the own port.
         route = struct.pack("=ii64xHH", lid, 0, 0 if lid else 0xFFFF, 0 if lid else 0xFFFF)
+        return ctypes.create_string_buffer(route, 256)
+
+    @staticmethod
+    def _along(ports: tuple[int, ...]) -> "ctypes.Array[ctypes.c_char]":
+        """The address at the end of a directed route: out of each node by that port. It needs no LID and no SM."""
+        route = struct.pack("=ii64sHH", 0, len(ports), bytes((0, *ports)), 0xFFFF, 0xFFFF)
         return ctypes.create_string_buffer(route, 256)
 
 

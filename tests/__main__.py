@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
-from tests.postgresql import cluster
+from lab.postgresql import cluster
 from tests.stages import BLOCKS, Stage
 
 TOO_LONG = 3

@@ -1,9 +1,6 @@
 """A small lab for the whole folder, rows of it for each test, and the two ways to roll out: alone and by the worker."""
 
 import contextlib
-import json
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,8 +11,7 @@ from lab import breaking
 from lab.errors import LabError
 from lab.managers import first_partitions
 from lab.orders import ROGUE
-from lab.rows import enrol_site
-from lab.servers import AGENT, sysfs_root, write_tree
+from lab.rows import enrol_site, register_servers
 from lab.settling import TRIES, settle
 from lab.site import Site
 
@@ -147,27 +143,6 @@ def make_desk(site: Site, olga, *, with_revision: bool = True) -> Desk:
         None,
     ]
     return Desk(site, subnet, olga, *made, servers)
-
-
-def register_servers(site: Site, token: str) -> list:
-    """Register every server by what the real agent reads from its tree (the door itself has tests of its own)."""
-    from inventory.operations import enrol_server, register_report
-    from inventory.operations.enrolment import digest_of
-    from inventory.report import parse_report
-
-    reading = site.read_ports([guid for box in site.fabric.servers for guid in box.port_guids])
-    servers = []
-    for box in site.fabric.servers:
-        root = sysfs_root(site, box)
-        write_tree(root, box, reading)
-        said = subprocess.run(
-            [sys.executable, AGENT, "--dry-run", "--sysfs-root", str(root), "--hostname", box.hostname],
-            check=True, capture_output=True, text=True,
-        )  # fmt: skip
-        server = enrol_server(token=token, hostname=box.hostname, credential_digest=digest_of(box.hostname))
-        register_report(server=server, report=parse_report(json.loads(said.stdout)))
-        servers.append(server)
-    return servers
 
 
 def mend(site: Site) -> None:
