@@ -160,6 +160,7 @@ def _see(subnet: Subnet, row: Drift | None, finding: Finding, *, now: datetime, 
     needed = 2 if finding.kind in SEEN_TWICE else 1
     if row is None:
         row = Drift(subnet=subnet, kind=finding.kind, key=finding.key, first_seen_at=now, sightings=0)
+    was_open = row.opened_at is not None
     same = (list(finding.details), dict(finding.facts)) == (row.details, row.facts)
     if not same and row.opened_at is not None:
         settled.changed.append(row)
@@ -171,7 +172,11 @@ def _see(subnet: Subnet, row: Drift | None, finding: Finding, *, now: datetime, 
             settled.opened.append(row)
         else:
             settled.doubtful = True
-    row.save()
+    columns = ["details", "cause", "facts", "sightings", "missed", "last_seen_at"]
+    if row.pk is None:
+        row.save()
+    else:
+        row.save(update_fields=columns if was_open == (row.opened_at is not None) else [*columns, "opened_at"])
 
 
 def _miss(row: Drift, *, now: datetime, proven_at: datetime | None, settled: Settled) -> None:

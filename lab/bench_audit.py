@@ -233,7 +233,7 @@ def _writers() -> float:
 
 def _on_postgresql() -> float:
     """The same eight writers on a private PostgreSQL, in a process that knows no other database."""
-    from tests.postgresql import cluster
+    from lab.postgresql import cluster
 
     with tempfile.TemporaryDirectory(prefix="fabricui-bench-") as folder, cluster() as url:
         name = url.replace("/fabricui?", "/postgres?")

@@ -88,7 +88,7 @@ def _sqlite() -> Iterator[Database]:
 def _postgresql() -> Iterator[Database]:
     import psycopg
 
-    from tests.postgresql import cluster
+    from lab.postgresql import cluster
 
     with cluster() as url:
         folder = url.partition("?host=")[2]

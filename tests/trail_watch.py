@@ -95,7 +95,10 @@ class Watch:
 def _is_audited(table: str, sql: str) -> bool:
     if table in EXEMPT or not table.startswith(tuple(f"{room}_" for room in ROOMS)):
         return False
-    if table in EXEMPT_COLUMNS and sql.lstrip()[:6].upper() == "UPDATE":
+    verb = sql.split(maxsplit=1)[0].lower()
+    if table in EXEMPT_COLUMNS and verb in ("insert", "delete"):
+        return verb not in EXEMPT_COLUMNS[table][0]
+    if table in EXEMPT_COLUMNS and verb == "update":
         # Row ids stand in the conditions of a bulk update: SET "x" = CASE WHEN "t"."id" = 1 THEN …
         changed = set(COLUMN.findall(sql.partition(" WHERE ")[0])) - {"id"}
         return not changed <= EXEMPT_COLUMNS[table][0]

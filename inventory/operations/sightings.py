@@ -22,10 +22,11 @@ from subnet.witness import ABSENT, place_text
 
 _CHUNK = 500
 _MOST_NAMED = 100  # GUIDs spelled out in one event; the count is always there
-_WRITTEN = (
-    "leaf_guid", "leaf_port", "seen_node_guid", "seen_lid", "seen_sm_lid", "seen_state", "seen_description",
-    "home_leaf_guid", "home_leaf_port", "confirmed_at", "confirmed_how", *COLUMNS,
+_SEEN = (
+    "seen_node_guid", "seen_lid", "seen_sm_lid", "seen_state", "seen_description", "home_leaf_guid", "home_leaf_port",
+    *COLUMNS,
 )  # fmt: skip
+_TOLD = ("leaf_guid", "leaf_port", "confirmed_at", "confirmed_how")  # what the trail is told of as well
 
 
 class Leaf(Protocol):
@@ -108,7 +109,8 @@ def _record(subnet: Subnet, there: Mapping[GUID, Reading], reached: Set[GUID] | 
     _compare([*known.values(), *created], subnet, answered, looked_at, news)
     _confirm(subnet, list(known.values()), news, at)
     Port.objects.bulk_create(created, batch_size=_CHUNK)  # a server that registers one now makes us try again
-    Port.objects.bulk_update(list(news.rows.values()), list(_WRITTEN), batch_size=_CHUNK // 5)
+    Port.objects.bulk_update(list(news.rows.values()), list(_SEEN), batch_size=_CHUNK // 5)
+    Port.objects.bulk_update({*news.recabled, *news.witnessed}, list(_TOLD), batch_size=_CHUNK // 5)
     for chunk in _chunks(sorted(set(answered) & set(known))):
         Port.objects.filter(Q(seen_at=None) | Q(seen_at__lt=at), guid__in=chunk).update(seen_at=at)
     if looked_at != subnet.looked_at:

@@ -91,26 +91,29 @@ def site(db):
         provider.move(provider.server(number), None, target)
     provider.settle(provider.roll_out(provider.olga, reason="first"))
     IsolationCheck.objects.all().delete()
-    return Site(provider, training, berts, move_at_once(provider, to="bert"))
+    return Site(provider, training, berts, move(provider, to="bert"))
 
 
-def move_at_once(provider, *, to):
-    """srv-001 to another tenant in one revision: the board refuses that, a table from elsewhere would hold it."""
-    parent = Fence.objects.get(subnet=provider.subnet).current
-    table = parent.partition_table()
+def move(provider, *, to):
+    """srv-001 to another tenant, as it must be: one revision takes it away, the next one gives it."""
     mine = set(Port.objects.filter(hca__server=provider.servers[0]).values_list("guid", flat=True))
-    members = [member for partition in table.partitions for member in partition.members if member.guid in mine]
-    partitions = [
-        replace(
-            partition,
-            members=tuple(one for one in partition.members if one.guid not in mine)
-            + (tuple(members) if partition.tenant == to else ()),
-        )
-        for partition in table.partitions
-    ]
-    revision = deploy.propose(
-        subnet=provider.subnet, table=replace(table, partitions=tuple(partitions)), parent=parent, actor=SYSTEM
+    now = Fence.objects.get(subnet=provider.subnet).current.partition_table().partitions
+    members = tuple(member for partition in now for member in partition.members if member.guid in mine)
+    without = tuple(
+        replace(partition, members=tuple(one for one in partition.members if one.guid not in mine)) for partition in now
     )
+    there = tuple(
+        replace(partition, members=partition.members + members) if partition.tenant == to else partition
+        for partition in without
+    )
+    IsolationCheck.objects.filter(rollout=roll_out(provider, without)).delete()  # of these the others are told
+    return roll_out(provider, there)
+
+
+def roll_out(provider, partitions):
+    parent = Fence.objects.get(subnet=provider.subnet).current
+    table = replace(parent.partition_table(), partitions=partitions)
+    revision = deploy.propose(subnet=provider.subnet, table=table, parent=parent, actor=SYSTEM)
     rollout = deploy.start(revision=revision, observation=provider.observe(), actor=SYSTEM)
     provider.settle(rollout)
     return Rollout.objects.get(pk=rollout.pk)
@@ -127,11 +130,26 @@ class TestAsking:
         assert {row.rollout for row in rows} == {site.rollout}
         assert {(row.plane, row.state, row.cause) for row in rows} == {("CONTROL", "QUEUED", "ROLLOUT")}
         moved, left = site.provider.servers[0], set(site.provider.servers[1:3])
-        assert {row.sender for row in rows} | {row.target for row in rows} == {moved} | left
+        others = ({row.sender for row in rows} | {row.target for row in rows}) - {moved}
+        assert others
+        assert others <= left
         pairs = {(row.sender_guid, row.target_guid) for row in rows}
         assert {(two, one) for one, two in pairs} == pairs
         there = next(row for row in rows if row.sender == moved)
         assert (there.sender_tenant, there.target_tenant) == ("bert", "acme")
+
+    def test_one_that_takes_it_away_is_followed_by_checks_with_its_former_neighbours(self, site):
+        provider = site.provider
+        now = Fence.objects.get(subnet=provider.subnet).current.partition_table().partitions
+        mine = set(Port.objects.filter(hca__server=provider.servers[1]).values_list("guid", flat=True))
+        gone = roll_out(
+            provider,
+            tuple(replace(one, members=tuple(m for m in one.members if m.guid not in mine)) for one in now),
+        )
+        rows = IsolationCheck.objects.filter(rollout=gone)
+        neighbours = {row.target for row in rows if row.sender == provider.servers[1]}
+        assert provider.servers[2] in neighbours
+        assert neighbours & set(provider.servers[3:5])
 
     def test_an_event_that_comes_twice_asks_once(self, site):
         count = IsolationCheck.objects.count()
@@ -289,7 +307,7 @@ class TestAskingTheSA:
 
     def test_who_may_talk_by_now_is_not_asked_about(self, site):
         provider = site.provider
-        move_at_once(provider, to="acme")
+        move(provider, to="acme")
         IsolationCheck.objects.exclude(rollout=site.rollout).delete()
         assert site.run(site.sa) == 0
         assert set(IsolationCheck.objects.values_list("state", flat=True)) == {"DROPPED"}
@@ -355,6 +373,7 @@ class TestAlarm:
 
 def test_old_checks_are_removed_but_for_what_opened_an_incident(site):
     now = timezone.now()
+    isolation.tick(now=now)
     rows = list(IsolationCheck.objects.order_by("pk")[:5])
     IsolationCheck.objects.exclude(pk__in=[row.pk for row in rows]).delete()
     ages = ((31, "SCHEDULE", FINE), (29, "SCHEDULE", FINE), (31, "ROLLOUT", FINE), (731, "ROLLOUT", FINE))
