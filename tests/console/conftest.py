@@ -6,6 +6,7 @@ import pytest
 
 from partitions.models import Partition
 from tests.partitions.site import Provider, build
+from tests.remembered import remembered
 
 
 @dataclass
@@ -19,6 +20,7 @@ class Site:
     storage: Partition  # the provider's
 
 
+@remembered
 def settled_site() -> Site:
     """Six servers: two in training, one in inference, one in the other tenant's research, two unassigned."""
     provider = build()

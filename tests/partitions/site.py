@@ -23,6 +23,7 @@ from people.models import Tenant, User
 from subnet.guid import GUID
 from subnet.table import PartitionTable
 from tests.qualified import qualify
+from tests.remembered import remembered
 
 SM_PORTS = (GUID("0x0002c903000a0001"), GUID("0x0002c903000b0001"))
 
@@ -147,6 +148,7 @@ class Provider:
         self.settle(self.roll_out(self.olga, reason="test"))
 
 
+@remembered
 def build() -> Provider:
     """Everything in mode write, with an empty first revision."""
     subnet = Subnet.objects.create(name="lab", mode=Subnet.Mode.WRITE)
