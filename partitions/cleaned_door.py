@@ -8,7 +8,6 @@ import re
 from typing import Any, Final
 
 from django.http import HttpRequest, JsonResponse
-from knox.auth import TokenAuthentication
 from rest_framework.exceptions import AuthenticationFailed
 
 from audit.actions import Action
@@ -18,6 +17,7 @@ from inventory.register import Refusal, bearer_of, body_of, guarded, throttled
 from inventory.report import parse_json
 from partitions.cleaning import mark_clean
 from partitions.errors import MoveRefused
+from people.authentication import RecordedTokenAuthentication
 from people.models import Token
 
 SCOPE: Final = "server:cleaned"
@@ -50,7 +50,7 @@ def _token(request: HttpRequest) -> Token:
     try:
         if not text:
             raise AuthenticationFailed
-        _, token = TokenAuthentication().authenticate_credentials(text.encode())
+        _, token = RecordedTokenAuthentication().authenticate_credentials(text.encode())
     except AuthenticationFailed as error:
         sentence = "This token is not known, or its time is over. Make one with manage.py cleaning_token."
         raise throttled(request, Refusal(401, "token_refused", sentence)) from error

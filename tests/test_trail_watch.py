@@ -58,7 +58,7 @@ def test_the_lists_name_tables_and_columns_that_there_are():
     tables = {model._meta.db_table: {f.column for f in model._meta.concrete_fields} for model in apps.get_models()}
     assert set(EXEMPT) <= set(tables)
     for table, (columns, reason) in EXEMPT_COLUMNS.items():
-        assert columns <= tables[table], table
+        assert columns - {"insert", "delete"} <= tables[table], table
         assert reason
     assert _is_audited("people_tenant", 'INSERT INTO "people_tenant" ("name") VALUES (%s)')
     assert not _is_audited("people_user", 'UPDATE "people_user" SET "last_login" = %s WHERE "people_user"."id" = %s')

@@ -51,11 +51,11 @@ def test_a_search_longer_than_any_name_finds_nothing(site, operator):
 
 
 def test_the_list_of_servers_costs_the_same_queries_whatever_its_size(site, operator, django_assert_max_num_queries):
-    with django_assert_max_num_queries(12) as small:
+    with django_assert_max_num_queries(14) as small:
         operator.get("/servers/")
     for number in range(10, 40):
         site.provider.server(number)
-    with django_assert_max_num_queries(12) as large:
+    with django_assert_max_num_queries(14) as large:
         operator.get("/servers/")
     assert len(small) == len(large)
 

@@ -17,6 +17,7 @@ from remote.manager_host import ManagerHost as Remote
 from remote.ssh import SSHShell
 from subnet.guid import GUID
 from tests.deploy.conftest import INFERENCE, TRAINING, Scene
+from tests.qualified import qualify
 
 State = Rollout.State
 
@@ -28,6 +29,7 @@ def test_hosts_are_made_from_rows_in_order_of_name(scene: Scene, settings, tmp_p
     key = tmp_path / "key"
     key.write_text("a key")
     settings.MANAGER_KEY_FILE = str(key)
+    key.chmod(0o600)
     made = hosts.connect(scene.subnet)
     assert [host.name for host in made] == ["mgr-a", "mgr-b"]
     assert all(isinstance(host, Remote) for host in made)
@@ -91,6 +93,8 @@ def test_the_key_of_the_manager_hosts_is_checked(settings, tmp_path: Path):
 def test_a_subnet_in_write_mode_needs_two_manager_hosts(scene: Scene):
     assert manager_hosts(None, databases=["default"]) == []
     ManagerHost.objects.filter(name="mgr-b").delete()
+    assert [message.id for message in manager_hosts(None, databases=["default"])] == ["deploy.W001", "deploy.W002"]
+    qualify(scene.subnet)
     assert [message.id for message in manager_hosts(None, databases=["default"])] == ["deploy.W001"]
     assert manager_hosts(None) == []
     Subnet.objects.update(mode=Subnet.Mode.PROPOSE)

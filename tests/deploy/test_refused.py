@@ -17,6 +17,7 @@ from remote.errors import (
 )
 from tests.deploy.conftest import INFERENCE, Scene
 from tests.deploy.fakes import failing, unreachable
+from tests.qualified import qualify
 
 State = Rollout.State
 
@@ -129,6 +130,7 @@ def test_what_the_host_itself_finds_wrong_stops_it(scene: Scene):
 def test_an_opensm_on_another_port_than_registered_stops_it(scene: Scene):
     rollout = scene.begin()
     ManagerHost.objects.filter(name="mgr-b").update(port_guid=scene.site.guids(4)[0])
+    qualify(scene.subnet)
     cause = refused(scene, rollout)
     assert f"bound to port {scene.site.host('mgr-b').port.guid}" in cause
 
@@ -178,6 +180,7 @@ def test_a_manager_host_enrolled_after_the_plan_stops_it(scene: Scene):
     host = scene.site.host("mgr-b")
     ManagerHost.objects.filter(name="mgr-b").update(port_guid=scene.site.guids(4)[1])
     host.port = scene.site.ports[scene.site.guids(4)[1]]
+    qualify(scene.subnet)
     assert "is no full member of Default in this revision" in refused(scene, rollout)
 
 
@@ -207,6 +210,7 @@ def test_a_subnet_with_one_manager_host_has_no_standby(scene: Scene):
     rollout = scene.begin()
     rollout.outcomes.filter(host__name="mgr-b").delete()
     ManagerHost.objects.filter(name="mgr-b").delete()
+    qualify(scene.subnet)
     before = rollout.before
     before.census = before.census[:1]
     before.save()

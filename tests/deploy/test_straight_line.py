@@ -9,7 +9,7 @@ from subnet.observed import parse_reading
 from tests.deploy.conftest import INFERENCE, Scene
 
 State = Rollout.State
-MOST_QUERIES = 78  # of a whole rollout, with one trial of the trail; a transition is its update, steps, outcomes, event
+MOST_QUERIES = 84  # of a whole rollout, with one trial of the trail; a transition is its update, steps, outcomes, event
 
 
 def states_told(rollout: Rollout) -> list[str]:

@@ -19,7 +19,8 @@ class Answering:
         self.answer = answer
 
     def call(self, verb, arguments=(), stdin=b"", *, timeout_s):
-        text = "wrapper_digest=w\nreader_digest=r\nopensm_version=3\npartition_file=/p\nlist_file=/l\nlog_file=/g\n"
+        text = "wrapper_digest=w\nreader_digest=r\nopensm_version=3\npartition_file=/p\nlist_file=/l\n"
+        text += "log_file=/g\ngeneration=0\n"
         return Reply(0, (text if verb == "identify" else self.answer).encode(), b"")
 
     def close(self):
