@@ -158,6 +158,7 @@ def subject_of(row: Drift) -> Subject:
 def _see(subnet: Subnet, row: Drift | None, finding: Finding, *, now: datetime, settled: Settled) -> None:
     """It is there: make its row, or refresh it; tell of it once it is believed."""
     needed = 2 if finding.kind in SEEN_TWICE else 1
+    is_new = row is None
     if row is None:
         row = Drift(subnet=subnet, kind=finding.kind, key=finding.key, first_seen_at=now, sightings=0)
     was_open = row.opened_at is not None
@@ -173,7 +174,7 @@ def _see(subnet: Subnet, row: Drift | None, finding: Finding, *, now: datetime, 
         else:
             settled.doubtful = True
     columns = ["details", "cause", "facts", "sightings", "missed", "last_seen_at"]
-    if row.pk is None:
+    if is_new:
         row.save()
     else:
         row.save(update_fields=columns if was_open == (row.opened_at is not None) else [*columns, "opened_at"])

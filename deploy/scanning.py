@@ -19,10 +19,11 @@ from deploy.drift_tables import FEW, PartJudgement, finding_of, judge_part, merg
 from deploy.look import HostView, Look, told
 from deploy.models import Revision
 from inventory.models import Subnet
+from inventory.operations import record_seen
 from remote.errors import RemoteError, TablesMoved
 from remote.watch_verbs import ScanPart
 from subnet.errors import InvalidListing
-from subnet.observed import parse_reading
+from subnet.observed import ObservedFabric, PortReading, parse_reading
 
 log = logging.getLogger(__name__)
 
@@ -49,16 +50,23 @@ class Scan:
             return False
         doubtful = False
         goes_on = True
+        seen: list[PortReading] = []
+        from_the_start = not self.row.scan_after
         while goes_on and not must_yield():
             try:
-                part, judged = self._part(view)
+                part, fabric, judged = self._part(view)
             except (RemoteError, InvalidListing) as error:
                 self._fail(told(view.name, error))
                 return doubtful
             if must_yield():
                 return doubtful
             doubtful |= self._settle(part, judged)
+            seen += fabric.ports.values()
             goes_on = self._advance(part)
+            if not goes_on:
+                # Only a look from the first port to the last can say of one that it is not there any more.
+                is_complete = from_the_start and not part.has_more
+                record_seen(subnet=self.subnet, readings=seen, at=self.clock(), is_complete=is_complete)
         return doubtful
 
     def _reader(self) -> HostView | None:
@@ -67,24 +75,25 @@ class Scan:
         last = next((view for view in answering if view.registered == self.row.master), None)
         return self.look.master or last or next(iter(answering), None)
 
-    def _part(self, view: HostView) -> tuple[ScanPart, PartJudgement]:
+    def _part(self, view: HostView) -> tuple[ScanPart, ObservedFabric, PartJudgement]:
         after = self.row.scan_after or BEGINNING
-        part, judged = self._read(view, after, settings.WATCH_PORTS)
+        part, fabric, judged = self._read(view, after, settings.WATCH_PORTS)
         if judged.isolation and judged.armed < FEW and part.total > judged.armed:
             # The last few ports of a round say nothing of the others.
-            _, wider = self._read(view, BEGINNING, max(settings.WATCH_PORTS, FEW))
+            _, _, wider = self._read(view, BEGINNING, max(settings.WATCH_PORTS, FEW))
             if not wider.isolation:
                 judged = replace(judged, isolation="")
         if judged.wrong or judged.isolation:
-            _, again = self._read(view, after, settings.WATCH_PORTS)
+            _, _, again = self._read(view, after, settings.WATCH_PORTS)
             judged = judged.confirmed_by(again)
-        return part, judged
+        return part, fabric, judged
 
-    def _read(self, view: HostView, after: str, most: int) -> tuple[ScanPart, PartJudgement]:
+    def _read(self, view: HostView, after: str, most: int) -> tuple[ScanPart, ObservedFabric, PartJudgement]:
         for attempt in range(TRIES):
             try:
                 part = view.host.scan(after=after, most=most, smps_per_s=settings.WATCH_SMPS_PER_S, timeout_s=TIMEOUT_S)
-                return part, judge_part(self.table, parse_reading(part.data))
+                fabric = parse_reading(part.data)
+                return part, fabric, judge_part(self.table, fabric)
             except TablesMoved:
                 if attempt + 1 == TRIES:
                     raise
