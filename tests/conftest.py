@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 PASSWORD = "a long enough password"
 
 
+def pytest_configure() -> None:
+    """Look static files up when they are asked for: each test client would list all of them otherwise."""
+    django_settings.WHITENOISE_AUTOREFRESH = True
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave tests that need PostgreSQL to the lane that has one (DATABASE_URL names it)."""
     if django_settings.DATABASES["default"]["ENGINE"].endswith("postgresql"):
