@@ -5,14 +5,15 @@ The JSON is a contract: docs/partitions-conf.md describes it.
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import batched
 from typing import Any
 
 from subnet.guid import GUID
 from subnet.opensm_reading import Check, Fabric, Finding, Flags, Reading, ReadPartition, Rejection
 from subnet.pkey import entry_text
 
-_MEMBERS_A_PIECE = 5000
+_ITEMS_A_PIECE = 5000
 
 
 def check_json(found: Check) -> Iterator[str]:
@@ -38,13 +39,11 @@ def check_json(found: Check) -> Iterator[str]:
 def _partition_json(partition: ReadPartition) -> Iterator[str]:
     """One partition: its flags as OpenSM merges them, and its members with what each one's last mention says."""
     members: dict[str | int, str] = {}
-    mgids: list[dict[str, Any]] = []
     flags: list[Flags] = []
     lines: list[int] = []
     for statement in partition.statements:
         lines.append(statement.line)
         flags.append(statement.flags)
-        mgids += [{"line": one.line, "text": one.text, "accepted": one.accepted} for one in statement.mgids]
         for spec in statement.specs:
             if spec.kind == "NONE":
                 continue
@@ -59,21 +58,27 @@ def _partition_json(partition: ReadPartition) -> Iterator[str]:
         "auto_numbered": partition.auto_numbered,
         "lines": lines,
         "flags": _merged(flags),
-        "mgids": mgids,
     }
-    yield json.dumps(head)[:-1] + ', "members": ['
-    piece: list[str] = []
-    separator = ""
-    for member, membership in members.items():
-        named = member if isinstance(member, str) else f"0x{member:016x}"
-        piece.append(f'{{"member": "{named}", "membership": "{membership}"}}')
-        if len(piece) == _MEMBERS_A_PIECE:
-            yield separator + ", ".join(piece)
-            separator = ", "
-            piece.clear()
-    if piece:
-        yield separator + ", ".join(piece)
+    yield json.dumps(head)[:-1] + ', "mgids": ['
+    yield from _in_pieces(
+        json.dumps({"line": one.line, "text": one.text, "accepted": one.accepted})
+        for statement in partition.statements
+        for one in statement.mgids
+    )
+    yield '], "members": ['
+    yield from _in_pieces(
+        f'{{"member": "{who if isinstance(who, str) else f"0x{who:016x}"}", "membership": "{membership}"}}'
+        for who, membership in members.items()
+    )
     yield "]}"
+
+
+def _in_pieces(items: Iterable[str]) -> Iterator[str]:
+    """The items of a list, many at a time."""
+    separator = ""
+    for piece in batched(items, _ITEMS_A_PIECE):
+        yield separator + ", ".join(piece)
+        separator = ", "
 
 
 def _merged(flags: list[Flags]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """A statement's header: name, P_Key and flags, as `parse_part_conf` and `partition_create` take them."""
 
+import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -7,6 +8,7 @@ from subnet.opensm_reading.cnumbers import C_SPACES, strtoul
 from subnet.opensm_reading.tokens import BOTH, FULL, LIMITED, MEMBERSHIPS, name_and_value
 from subnet.opensm_reading.values import Flags
 
+_SAFE_NAME = re.compile(rb"[A-Za-z0-9_.-]{1,31}\Z")
 OPENSM_MTU, OPENSM_RATE = 4, 3
 
 
@@ -31,6 +33,10 @@ class GroupFlags:
     flow_label: int = 0
     given: set[str] = field(default_factory=set)
 
+    def ungiven(self) -> "GroupFlags":
+        """A copy for an mgid line, which has given none of them itself."""
+        return GroupFlags(self.mtu, self.rate, self.sl, self.scopes, self.q_key, self.tclass, self.flow_label)
+
 
 class Header(NamedTuple):
     """One header as OpenSM understands it.
@@ -47,6 +53,7 @@ class Header(NamedTuple):
     defmember: int
     indx0: bool
     oddities: tuple[Oddity, ...]
+    is_plain: bool  # a safe name, a P_Key without bit 15, no sl, nothing odd: mostly nothing is to be said of it
 
 
 def parse_header(text: bytes) -> Header:
@@ -99,7 +106,14 @@ def parse_header(text: bytes) -> Header:
         indx0=indx0,
         defmember=MEMBERSHIPS[defmember],  # type: ignore[arg-type]  # the tuple holds the three words
     )
-    return Header(kept, number, is_bad, flags, group, defmember, indx0, tuple(oddities))
+    is_plain = (
+        not (is_bad or oddities or group.sl)
+        and number is not None
+        and 0 < number < 0x8000
+        and b"\r" not in text
+        and _SAFE_NAME.match(kept or b"") is not None
+    )
+    return Header(kept, number, is_bad, flags, group, defmember, indx0, tuple(oddities), is_plain)
 
 
 def _identify(name: bytes, identifier: bytes | None, oddities: list[Oddity]) -> tuple[bytes | None, int | None, bool]:

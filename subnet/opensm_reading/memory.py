@@ -4,6 +4,8 @@
 nothing before it, and an mgid line, make it read past its own line's end; then these bytes decide.
 """
 
+import re
+
 from subnet.opensm_reading.tokens import BLANKS
 
 LONGEST_READ = 4094  # fgets(line, sizeof(line) - 1)
@@ -12,6 +14,9 @@ _ROOM = 3 * _SIZE  # reading on past the buffer ends in zeros here; OpenSM has o
 # Which of the first 140 bytes held something before any line was read (first byte = highest bit): old pointers on the
 # stack, most of the rest was zero. So it was on every run of Debian 12's opensm that was tried; nobody promises it.
 _STACK_BYTES = 140
+_SOME_BLANKS = re.compile(rb"[ \t\n]*")
+_LAST_BLANK = max(BLANKS)  # most bytes are above it, and asking for that alone is quick
+_BLANKS_AND_NUL = BLANKS + b"\0"
 _STACK = 0xFCFCFCFC80FCFCFC8080C0FC80FC01FC00F
 
 
@@ -70,8 +75,7 @@ def cut_plain(memory: bytearray, end: int, is_open: bool) -> None:
     at = 0
     memory[end] = 0
     while True:
-        while at < end and memory[at] in BLANKS:
-            at += 1
+        at = skip_blanks(memory, at, end)
         if at >= end:
             return
         stop = memory.find(b";", at, end)
@@ -103,16 +107,11 @@ def cut_tokens(memory: bytearray, at: int, stop: int, *, is_list: bool) -> None:
         comma = memory.find(b",", at, stop)
         end = comma if comma >= 0 else stop
         memory[end] = 0
-        first = at
-        while first < end and memory[first] in BLANKS:
-            first += 1
+        first = skip_blanks(memory, at, end)
         equals = memory.find(b"=", first, end)
         if equals >= 0:
             memory[equals] = 0
-            value = equals + 1
-            while value < end and memory[value] in BLANKS:
-                value += 1
-            _trim(memory, value, end)
+            _trim(memory, skip_blanks(memory, equals + 1, end), end)
         name_end = equals if equals >= 0 else end
         _trim(memory, first, name_end)
         if comma < 0 or (is_list and memory[first : first + 5] == b"mgid\0"):
@@ -122,7 +121,15 @@ def cut_tokens(memory: bytearray, at: int, stop: int, *, is_list: bool) -> None:
 
 def _trim(memory: bytearray, first: int, end: int) -> None:
     """Write NULs over the blanks before `end`, as far as `first` itself."""
-    at = end
-    while at != first and (memory[at] == 0 or memory[at] in BLANKS):
-        memory[at] = 0
-        at -= 1
+    if first < end and memory[end - 1] > _LAST_BLANK:
+        memory[end] = 0
+        return
+    kept = first + 1 + len(memory[first + 1 : end + 1].rstrip(_BLANKS_AND_NUL))
+    memory[kept : end + 1] = bytes(end + 1 - kept)
+
+
+def skip_blanks(memory: bytearray, at: int, end: int) -> int:
+    """Where the first byte that is no blank stands in memory[at:end], or `end`."""
+    if at < end and memory[at] > _LAST_BLANK:
+        return at
+    return _SOME_BLANKS.match(memory, at, end).end()  # type: ignore[union-attr]  # none are enough to match

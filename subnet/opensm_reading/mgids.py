@@ -1,6 +1,7 @@
 """mgid lines: which multicast group a statement asks for, and whether OpenSM makes it (`mgroup_create`)."""
 
-from dataclasses import replace
+import re
+from functools import lru_cache
 from ipaddress import AddressValueError, IPv6Address
 
 from subnet.opensm_reading.headers import GroupFlags, take_group_flag
@@ -9,54 +10,112 @@ from subnet.opensm_reading.tokens import name_and_value
 _IP_SIGNATURES = (0x401B, 0x601B)
 _SA_SIGNATURE, _LINK_LOCAL = 0xA01B, 2
 _EXACTLY = 2 << 6  # the selector that OpenSM adds to mtu and rate
+_LONGEST = 45  # ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255
+# What most files hold, and ipaddress takes its time over: groups, two colons, groups.
+_GROUPS = rb"([0-9a-fA-F]{1,4}(?::[0-9a-fA-F]{1,4}){0,6})"
+_USUAL = re.compile(_GROUPS + rb"::" + _GROUPS + rb"\Z")
+_BROADCAST = bytes.fromhex("ff12401bffff000000000000ffffffff")
 
 
-def multicast(spelled: bytes) -> IPv6Address | None:
-    """The multicast GID that inet_pton would read, or None."""
+@lru_cache(maxsize=4096)
+def multicast(spelled: bytes) -> bytes | None:
+    """The sixteen bytes of the multicast GID that inet_pton would read, or None."""
+    if spelled[:2].lower() != b"ff" or len(spelled) > _LONGEST:
+        return None
+    usual = _USUAL.match(spelled)
+    if usual is not None:
+        before, after = usual.groups()
+        zeros = 8 - before.count(b":") - 1 - after.count(b":") - 1
+        if zeros < 1:
+            return None
+        groups = [*before.split(b":"), *(b"0",) * zeros, *after.split(b":")]
+        packed = bytes.fromhex(b"".join([group.zfill(4) for group in groups]).decode("ascii"))
+        return packed if packed[0] == 0xFF else None
     if b"%" in spelled:  # a scope is no business of inet_pton
         return None
     try:
-        address = IPv6Address(spelled.decode("latin-1"))
+        packed = IPv6Address(spelled.decode("latin-1")).packed
     except AddressValueError:
         return None
-    return address if address.packed[0] == 0xFF else None
+    return packed if packed[0] == 0xFF else None
 
 
-def makes_group(address: IPv6Address, *, key: int, header: GroupFlags, flags: bytes) -> bool:
-    """Whether OpenSM accepts the group, whose own flags are `flags`.
+class Groups:
+    """The multicast groups of one file, and which P_Keys hold each.
+
+    `holders` maps the GID under which OpenSM keeps a group to the P_Keys whose statements made it.
+    """
+
+    def __init__(self) -> None:
+        self.holders: dict[bytes, frozenset[int]] = {}
+        self._last: tuple[GroupFlags, bytes, GroupFlags] | None = None
+
+    def make(self, address: bytes, *, key: int, header: GroupFlags, flags: bytes) -> tuple[bool, int]:
+        """Whether OpenSM accepts the group, whose own flags are `flags`; under how many GIDs another P_Key has it."""
+        group = self._flags(header, flags)
+        if not makes_group(address, key=key, header=header, group=group):
+            return False, 0
+        shared = 0
+        # OpenSM looks for an existing group as it is spelled, but keeps it under its scope.
+        if address not in self.holders:
+            for gid in stored(address, group=group):
+                before = self.holders.get(gid)
+                if before is None:
+                    self.holders[gid] = _one(key)
+                elif key not in before:
+                    self.holders[gid] = before | {key}
+                    shared += 1
+        return True, shared
+
+    def _flags(self, header: GroupFlags, flags: bytes) -> GroupFlags:
+        """The header's flags with the line's own over them; lines that follow one another mostly have the same."""
+        last = self._last
+        if last is not None and last[0] is header and last[1] == flags:
+            return last[2]
+        group = header.ungiven()
+        for token in flags.split(b","):
+            if token:
+                take_group_flag(group, *name_and_value(token))
+        self._last = header, flags, group
+        return group
+
+
+def makes_group(address: bytes, *, key: int, header: GroupFlags, group: GroupFlags) -> bool:
+    """Whether OpenSM accepts the group.
 
     An IP group must carry the statement's P_Key or none, and its rate and mtu (`ip_mgroup_pkey_ok` and its kin).
     """
-    group = replace(header, given=set())
-    for token in flags.split(b","):
-        take_group_flag(group, *name_and_value(token))
-    packed = address.packed
-    if int.from_bytes(packed[2:4]) not in _IP_SIGNATURES:
+    if int.from_bytes(address[2:4]) not in _IP_SIGNATURES:
         return True
-    named = int.from_bytes(packed[4:6])
-    is_broadcast = packed == bytes.fromhex("ff12401bffff000000000000ffffffff")
-    if not is_broadcast and named not in (0, key | 0x8000):
+    named = int.from_bytes(address[4:6])
+    if address != _BROADCAST and named not in (0, key | 0x8000):
         return False
     return group.rate == header.rate and group.mtu == header.mtu
 
 
-def stored(address: IPv6Address, *, header: GroupFlags, flags: bytes) -> tuple[bytes, ...]:
+def stored(address: bytes, *, group: GroupFlags) -> tuple[bytes, ...]:
     """The GIDs under which OpenSM keeps the group: one for each scope, which replaces the spelled one.
 
     None of an IP group, which carries its statement's P_Key and so is nobody else's, nor of a group that the SA
     refuses (`validate_requested_mgid`, `mgrp_request_is_realizable`).
     """
-    group = replace(header, given=set())
-    for token in flags.split(b","):
-        take_group_flag(group, *name_and_value(token))
-    packed = address.packed
-    signature = int.from_bytes(packed[2:4])
+    signature = int.from_bytes(address[2:4])
     mtu = (group.mtu | _EXACTLY) & 0xFF
-    if signature in _IP_SIGNATURES or packed[1] & 0xE0 or (mtu >> 6 == 2 and not 1 <= mtu & 0x3F <= 5):
+    if signature in _IP_SIGNATURES or address[1] & 0xE0 or (mtu >> 6 == 2 and not 1 <= mtu & 0x3F <= 5):
         return ()
-    scopes = [scope for scope in range(1, 16) if group.scopes >> scope & 1] or [_LINK_LOCAL]
     return tuple(
-        packed[:1] + bytes((packed[1] & 0xF0 | scope,)) + packed[2:]
-        for scope in scopes
-        if (signature, scope) != (_SA_SIGNATURE, _LINK_LOCAL)
+        address[:1] + bytes((address[1] & 0xF0 | scope,)) + address[2:]
+        for scope in _scopes(group.scopes)
+        if scope != _LINK_LOCAL or signature != _SA_SIGNATURE
     )
+
+
+@lru_cache(maxsize=1024)
+def _scopes(mask: int) -> tuple[int, ...]:
+    return tuple(scope for scope in range(1, 16) if mask >> scope & 1) or (_LINK_LOCAL,)
+
+
+@lru_cache(maxsize=0x8000)
+def _one(key: int) -> frozenset[int]:
+    # Most groups have one holder, and a set of its own for each would take most of the memory.
+    return frozenset({key})

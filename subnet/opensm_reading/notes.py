@@ -20,7 +20,9 @@ _BOM = b"\xef\xbb\xbf"
 def shown(text: bytes, *, most: int = 60) -> str:
     """Bytes of the file as a person may read them: no control characters, not too long."""
     whole = text.decode("utf-8", "backslashreplace")
-    safe = "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in whole)
+    safe = whole
+    if not whole.isprintable():
+        safe = "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in whole)
     return safe if len(safe) <= most else safe[: most - 1] + "…"
 
 
@@ -83,6 +85,12 @@ def left_open(parser: "Parser") -> None:
     )  # fmt: skip
 
 
+def is_unremarkable(state: PartitionState, header: Header, *, is_new: bool) -> bool:
+    """Whether `of_header` has nothing to say of a plain header, as of most."""
+    goes_on = is_new or (header.name == state.name and not state.auto_numbered)
+    return goes_on and (state.flags is None or not state.flags.sl)
+
+
 def of_header(parser: "Parser", state: PartitionState, header: Header, head: bytes, at: int, *, is_new: bool) -> None:
     """All that can be odd about a header that OpenSM takes."""
     log, line, column = parser.log, parser.line, parser.column(at)
@@ -94,14 +102,14 @@ def of_header(parser: "Parser", state: PartitionState, header: Header, head: byt
     if header.number is None or not header.number & 0x7FFF:
         _numbered_by_opensm(parser, state, name, column, is_new=is_new, gave_zero=header.number is not None)
     else:
-        if header.number & FULL_BIT and header.number != 0xFFFF:
-            log.add(
+        if header.number & FULL_BIT and header.number != 0xFFFF and log.wants("pkey-with-bit-15"):
+            log.keep(
                 "pkey-with-bit-15", line, column,
                 f"{header.number:#06x} has bit 15 set, which is no part of a P_Key: it is {state.key:#06x}.",
                 f"Write {state.key:#06x}.", severity="ok",
             )  # fmt: skip
-        if not is_new and state.auto_numbered:
-            log.add(
+        if not is_new and state.auto_numbered and log.wants("auto-number-claimed"):
+            log.keep(
                 "auto-number-claimed", line, column,
                 f"OpenSM has already given {state.key:#06x} to “{shown(state.name)}” of line {state.line}, which names "
                 "no P_Key: the two partitions become one, without a word in the log.",
@@ -115,15 +123,18 @@ def _numbered_by_opensm(
     parser: "Parser", state: PartitionState, name: bytes, column: int, *, is_new: bool, gave_zero: bool
 ) -> None:
     said = "counts P_Key zero as none and " if gave_zero else ""
+    is_default = not is_new and state.key == DEFAULT_KEY
+    if is_default or not parser.log.wants("auto-numbered"):
+        return
     if is_new:
-        parser.log.add(
+        parser.log.keep(
             "auto-numbered", parser.line, column,
             f"OpenSM {said}gives “{shown(name)}” P_Key {state.key:#06x} because it stands here in the file; "
             "a partition put in above it changes that.",
             f"Write {shown(name)}={state.key:#06x} to keep today's P_Key.",
         )  # fmt: skip
-    elif state.key != DEFAULT_KEY:
-        parser.log.add(
+    else:
+        parser.log.keep(
             "auto-numbered", parser.line, column,
             f"OpenSM {said}looks “{shown(name)}” up by name and adds to P_Key {state.key:#06x}.",
             f"Write {shown(name)}={state.key:#06x}.",
@@ -133,11 +144,12 @@ def _numbered_by_opensm(
 def _name(parser: "Parser", state: PartitionState, name: bytes, column: int, *, is_new: bool) -> None:
     log, line = parser.log, parser.line
     if not name:
-        log.add(
-            "nameless", line, column,
-            f"The partition has no name; OpenSM calls it “{shown(state.name)}”.",
-            "Give it a name before “=”.",
-        )  # fmt: skip
+        if log.wants("nameless"):
+            log.keep(
+                "nameless", line, column,
+                f"The partition has no name; OpenSM calls it “{shown(state.name)}”.",
+                "Give it a name before “=”.",
+            )  # fmt: skip
         return
     if name.startswith(_BOM):
         log.add(
@@ -145,20 +157,21 @@ def _name(parser: "Parser", state: PartitionState, name: bytes, column: int, *, 
             "The file begins with a byte order mark, which OpenSM keeps as part of the name.",
             "Save the file without a byte order mark.", severity="warn",
         )  # fmt: skip
-    if len(name) > NAME_BYTES:
-        log.add(
+    if len(name) > NAME_BYTES and log.wants("name-cut"):
+        log.keep(
             "name-cut", line, column,
             f"OpenSM keeps 31 bytes of the name: “{shown(name[:NAME_BYTES])}”.",
             "Use at most 31 of A–Z, a–z, 0–9, “_”, “.” and “-”.",
         )  # fmt: skip
-    if not _SAFE.issuperset(name):
-        log.add(
+    if not _SAFE.issuperset(name) and log.wants("name-unsafe"):
+        log.keep(
             "name-unsafe", line, column,
             f"OpenSM takes “{shown(name)}” as it stands, blanks and other characters included.",
             "Use only A–Z, a–z, 0–9, “_”, “.” and “-” in a name.",
         )  # fmt: skip
-    if not is_new and name[:NAME_BYTES] != state.name and state.statements and len(state.statements) > 1:
-        log.add(
+    is_other_name = not is_new and name[:NAME_BYTES] != state.name and len(state.statements) > 1
+    if is_other_name and log.wants("merged-name"):
+        log.keep(
             "merged-name", line, column,
             f"“{shown(name)}” is the partition {state.key:#06x} that line {state.line} calls “{shown(state.name)}”; "
             "OpenSM merges them under the first name.",
@@ -168,13 +181,13 @@ def _name(parser: "Parser", state: PartitionState, name: bytes, column: int, *, 
 
 def _sl(parser: "Parser", state: PartitionState, header: Header, column: int) -> None:
     sl = header.flags.sl or 0
-    if sl:
-        parser.log.add(
+    if sl and parser.log.wants("sl-without-qos"):
+        parser.log.keep(
             "sl-without-qos", parser.line, column,
             f"OpenSM uses sl {sl} only with “qos TRUE” in opensm.conf, else 0.", "Nothing, if QoS is on.",
         )  # fmt: skip
-    if state.flags is not None and (state.flags.sl or 0) != sl:
-        parser.log.add(
+    if state.flags is not None and (state.flags.sl or 0) != sl and parser.log.wants("sl-differs"):
+        parser.log.keep(
             "sl-differs", parser.line, column,
             f"The partition's sl was {state.flags.sl or 0}; this statement sets it to {sl}: the last one counts.",
             "Give every statement of the partition the same sl.",
@@ -287,7 +300,6 @@ def all_overrides(parser: "Parser", state: PartitionState, index: int) -> None:
 def of_mgid(parser: "Parser", at: int, text: bytes, *, accepted: bool, reads_on: bool) -> None:
     """An mgid and what stands behind it on its line."""
     log, line, column = parser.log, parser.line, parser.column(at)
-    group = shown(text.partition(b",")[0].strip())
     if reads_on:
         log.add(
             "mgid-semicolon", line, column,
@@ -295,29 +307,37 @@ def of_mgid(parser: "Parser", at: int, text: bytes, *, accepted: bool, reads_on:
             "whether it takes the file is chance.",
             "Put the “;” behind a member on a line of its own list, not behind an mgid.",
         )  # fmt: skip
-    if accepted:
-        log.add(
-            "mgid-line", line, column,
-            f"OpenSM makes the multicast group “{group}”. It may log a warning, because it "
+    rule = "mgid-line" if accepted else "mgid-skipped"
+    if not log.wants(rule):
+        pass
+    elif accepted:
+        log.keep(
+            rule, line, column,
+            f"OpenSM makes the multicast group “{_group_in(text)}”. It may log a warning, because it "
             "looks for the group's flags behind the line; that does no harm.",
             "Nothing to do: FabricUI carries the line over as it stands.",
         )  # fmt: skip
     else:
-        log.add(
-            "mgid-skipped", line, column,
-            f"OpenSM makes no multicast group of “{group}”: it is no multicast GID, or an IP "
+        log.keep(
+            rule, line, column,
+            f"OpenSM makes no multicast group of “{_group_in(text)}”: it is no multicast GID, or an IP "
             "group of another P_Key, rate or mtu than the header's.",
             "Remove the line, or mend the GID, rate or mtu.",
         )  # fmt: skip
     for token in text.split(b",")[1:]:
         name = name_and_value(token)[0]
         if name[:2] in (b"0x", b"0X") or name in (b"ALL", b"ALL_CAS", b"ALL_SWITCHES", b"ALL_ROUTERS", b"SELF"):
-            log.add(
-                "mgid-swallows", line, column,
-                f"The mgid takes the rest of its line: OpenSM does not see the member “{shown(name)}”.",
-                "Put members on lines without an mgid.",
-            )  # fmt: skip
+            if log.wants("mgid-swallows"):
+                log.keep(
+                    "mgid-swallows", line, column,
+                    f"The mgid takes the rest of its line: OpenSM does not see the member “{shown(name)}”.",
+                    "Put members on lines without an mgid.",
+                )  # fmt: skip
             break
+
+
+def _group_in(text: bytes) -> str:
+    return shown(text.partition(b",")[0].strip())
 
 
 def shared_group(parser: "Parser", offset: int) -> None:

@@ -10,8 +10,8 @@ import re
 from subnet.opensm_reading import causes, notes, whole
 from subnet.opensm_reading.headers import Header, parse_header
 from subnet.opensm_reading.log import Log
-from subnet.opensm_reading.memory import LONGEST_READ, Memory, cut_segment, cut_tokens
-from subnet.opensm_reading.mgids import makes_group, multicast, stored
+from subnet.opensm_reading.memory import LONGEST_READ, Memory, cut_segment, cut_tokens, skip_blanks
+from subnet.opensm_reading.mgids import Groups, multicast
 from subnet.opensm_reading.partitions import Partitions, PartitionState
 from subnet.opensm_reading.store import Store
 from subnet.opensm_reading.tokens import (
@@ -26,7 +26,7 @@ from subnet.opensm_reading.tokens import (
     name_and_value,
     understand,
 )  # fmt: skip
-from subnet.opensm_reading.values import MgidLine, Rejection
+from subnet.opensm_reading.values import Rejection
 
 NO_DEFINITION = "no partition definition found"
 BAD_DEFINITION = "bad partition definition"
@@ -37,6 +37,7 @@ CRASH_OF_SHARED = f"{CRASHES}: it frees a multicast group of two partitions twic
 NOTHING = "no definition found"
 _KEPT_MEANINGS = 1 << 16
 _LF = 10
+_MGID = re.compile(rb"[ \t\n]*mgid[ \t\n]*(?:=|\Z)")
 _EMPTY_LINES = re.compile(rb"\n+")
 
 
@@ -56,7 +57,7 @@ class Parser:
         self.partitions = Partitions()
         self.store = Store()
         self.log = Log()
-        self.groups: dict[bytes, set[int]] = {}  # multicast GIDs and the P_Keys that hold each
+        self.groups = Groups()
         self.memory = Memory(data)
         self.open: PartitionState | None = None
         self.end_of_list = (0, 0)  # line and column behind the last text of the open statement
@@ -154,8 +155,7 @@ class Parser:
         at = upto
         try:
             while True:
-                while memory[at] in BLANKS:
-                    at += 1
+                at = skip_blanks(memory, at, len(memory))
                 if at > length:
                     # Behind the line's own NUL: what follows was left by earlier lines.
                     self._fixed_column = self._fixed_column or self.column(length - 1)
@@ -226,7 +226,8 @@ class Parser:
         store.of_first.append(len(store.codes))
         store.of_line.append(self._line)
         store.of_flags.append(flags_index)
-        notes.of_header(self, state, header, head, at, is_new=is_new)
+        if not header.is_plain or not notes.is_unremarkable(state, header, is_new=is_new):
+            notes.of_header(self, state, header, head, at, is_new=is_new)
         state.flags = header.flags
 
     def _members(self, text: bytes, at: int) -> int | None:
@@ -241,6 +242,8 @@ class Parser:
         for token in text.split(b","):
             meaning = meanings.get(token)
             if meaning is None:
+                if _MGID.match(token):
+                    return offset - at
                 meaning = understand(token)
                 if len(meanings) >= _KEPT_MEANINGS:
                     meanings.clear()
@@ -262,8 +265,6 @@ class Parser:
                 if indx0:
                     state.indx0_named[guid] = index
             elif kind == BAD:
-                if token.strip(BLANKS).startswith(b"mgid") and name_and_value(token)[0] == b"mgid":
-                    return offset - at
                 raise Rejected(BAD_GUID, self.column(offset), token)
             elif kind != NOBODY:
                 if membership == AS_DEFMEMBER:
@@ -301,21 +302,16 @@ class Parser:
         if address is not None:
             end = memory.index(0, beyond)
             flags = bytes(memory[beyond:end])
-            accepted = makes_group(address, key=state.key, header=header.group, flags=flags)
-            # OpenSM looks for an existing group as it is spelled, but keeps it under its scope.
-            if accepted and address.packed not in self.groups:
-                for gid in stored(address, header=header.group, flags=flags):
-                    holders = self.groups.setdefault(gid, set())
-                    if holders and state.key not in holders:
-                        notes.shared_group(self, first + mgid)
-                    holders.add(state.key)
+            accepted, shared = self.groups.make(address, key=state.key, header=header.group, flags=flags)
+            for _ in range(shared):
+                notes.shared_group(self, first + mgid)
             cut_tokens(memory, beyond, end, is_list=False)
             reads_on = comma < 0
             beyond = end + 1
         else:
             reads_on = False
-        shown = text[mgid:].strip(BLANKS).decode("utf-8", "backslashreplace")
-        statement = len(self.store.of_first) - 1
-        self.store.mgids.setdefault(statement, []).append(MgidLine(self._line, shown, accepted))
+        self.store.mgids.add(
+            text[mgid:].strip(BLANKS), statement=len(self.store.of_first) - 1, line=self._line, accepted=accepted
+        )
         notes.of_mgid(self, first + mgid, text[mgid:], accepted=accepted, reads_on=reads_on and closes)
         return beyond

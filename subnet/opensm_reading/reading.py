@@ -36,7 +36,7 @@ def read(data: bytes, fabric: Fabric, *, allow_both_pkeys: bool = False, qos: bo
     # Partitions without members are deleted, all but Default after a rejection, each with its groups.
     deleted = {state.key for state in states if state.key not in programmed and state.key != DEFAULT_KEY}
     crashes = rejection is not None and rejection.message == CRASH
-    if not crashes and any(len(holders & deleted) > 1 for holders in parser.groups.values()):
+    if not crashes and any(len(holders & deleted) > 1 for holders in parser.groups.holders.values()):
         crashes, rejection = True, Rejection(None, CRASH_OF_SHARED)
     if rejection is not None:
         # A crash leaves the ports as they were, which is what the fallback makes of fresh ones without indx0.

@@ -5,6 +5,7 @@ A `Spec` is made when somebody asks for it. The file's order is the order of the
 
 from abc import abstractmethod
 from array import array
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Any, overload
 
@@ -29,7 +30,7 @@ class Store:
         self.of_line = array("I")
         self.of_flags = array("I")
         self.flags: list[Flags] = []
-        self.mgids: dict[int, list[MgidLine]] = {}
+        self.mgids = MgidStore()
 
     def spec(self, index: int) -> Spec:
         """The spec at `index` of the file."""
@@ -57,8 +58,39 @@ class Store:
             line=self.of_line[index],
             flags=self.flags_of(index),
             specs=Specs(self, self.span(index)),
-            mgids=tuple(self.mgids.get(index, ())),
+            mgids=Mgids(self.mgids, self.mgids.span(index)),
         )
+
+
+class MgidStore:
+    """All mgid lines of one file, in its order; their texts stand one behind the other."""
+
+    __slots__ = ("_accepted", "_ends", "_lines", "_statements", "_texts")
+
+    def __init__(self) -> None:
+        self._texts = bytearray()
+        self._ends = array("Q")
+        self._lines = array("I")
+        self._statements = array("I")
+        self._accepted = bytearray()
+
+    def add(self, text: bytes, *, statement: int, line: int, accepted: bool) -> None:
+        """Append a line; those of one statement follow one another."""
+        self._texts += text
+        self._ends.append(len(self._texts))
+        self._lines.append(line)
+        self._statements.append(statement)
+        self._accepted.append(accepted)
+
+    def line(self, index: int) -> MgidLine:
+        """The mgid line at `index` of the file."""
+        text = self._texts[self._ends[index - 1] if index else 0 : self._ends[index]]
+        return MgidLine(self._lines[index], text.decode("utf-8", "backslashreplace"), bool(self._accepted[index]))
+
+    def span(self, statement: int) -> range:
+        """Which mgid lines a statement holds."""
+        first = bisect_left(self._statements, statement)
+        return range(first, bisect_right(self._statements, statement, lo=first))
 
 
 class _Column[Item](Sequence[Item]):
@@ -114,6 +146,21 @@ class Specs(_Column[Spec]):
 
     def _item(self, index: int) -> Spec:
         return self._store.spec(index)
+
+
+class Mgids(_Column[MgidLine]):
+    """The mgid lines of one statement."""
+
+    __slots__ = ("_span", "_store")
+
+    def __init__(self, store: MgidStore, span: range) -> None:
+        self._store, self._span = store, span
+
+    def _indexes(self) -> Sequence[int]:
+        return self._span
+
+    def _item(self, index: int) -> MgidLine:
+        return self._store.line(index)
 
 
 class Statements(_Column[Statement]):

@@ -78,7 +78,7 @@ class Statement:
     line: int
     flags: Flags
     specs: Sequence[Spec]
-    mgids: tuple[MgidLine, ...]
+    mgids: Sequence[MgidLine]
 
 
 @dataclass(frozen=True, slots=True)

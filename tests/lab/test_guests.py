@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from lab import apart
 from lab.errors import LabError
 from lab.guests import guests
 from lab.guests.guests import Guests, read_state, state_file
@@ -80,9 +81,7 @@ def test_nothing_is_left_when_the_supervisor_is_killed(place, owner):
 def test_guests_that_cannot_start_say_why_and_leave_nothing(place, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(
-        guests, "python_environment", lambda mark: {**os.environ, "PYTHONPATH": str(ROOT), "HOME": "/x"}
-    )
+    monkeypatch.setattr(apart, "python_environment", lambda mark: {**os.environ, "PYTHONPATH": str(ROOT), "HOME": "/x"})
     (tmp_path / "cache").write_text("in the way")
     with pytest.raises(LabError, match="did not come up"):
         Guests.up(place, timeout_s=60)
