@@ -7,6 +7,7 @@ nobody: he is the stranger who must not learn what exists.
 from __future__ import annotations
 
 import contextlib
+import os
 import secrets
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
@@ -29,7 +30,10 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave tests that need PostgreSQL to the lane that has one (DATABASE_URL names it)."""
+    """Leave tests that need PostgreSQL to the lane that has one (DATABASE_URL names it), long ones to --long."""
+    if not os.environ.get("FABRICUI_TEST_LONG"):
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("long")])
+        items[:] = [item for item in items if not item.get_closest_marker("long")]
     if django_settings.DATABASES["default"]["ENGINE"].endswith("postgresql"):
         return
     left = [item for item in items if item.get_closest_marker("pg")]

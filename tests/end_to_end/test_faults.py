@@ -11,7 +11,7 @@ import pytest
 
 from lab.faults.matrix import PAIRS, Pair
 
-pytestmark = pytest.mark.contract
+pytestmark = [pytest.mark.contract, pytest.mark.long]
 WITHIN_S = 420  # a machine that is shared by others takes three times as long as an idle one
 
 PLAYED = [
