@@ -5,6 +5,7 @@ All three only read. Keys are never told: an answer says that one is set, not wh
 
 import json
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -97,7 +98,7 @@ class Values(Protocol):
         """The first value as a number; raises VerbFailed without one."""
 
 
-class WatchVerbs:
+class WatchVerbs(ABC):
     """The watch's verbs of `remote.manager_host.ManagerHost`, which gives it the ways to call."""
 
     name: str
@@ -138,11 +139,13 @@ class WatchVerbs:
             keys={name: word == "set" for name, word in _pairs(values.all("key")).items()},
         )
 
+    @abstractmethod
     def _checked(self, verb: str, *arguments: str, stdin: bytes = b"", timeout_s: float | None = None) -> bytes:
-        raise NotImplementedError
+        """The answer of a verb of the pinned wrapper."""
 
+    @abstractmethod
     def _values(self, answer: bytes) -> Values:
-        raise NotImplementedError
+        """An answer of key=value lines."""
 
 
 def _sm(line: str) -> FoundSM:
