@@ -153,14 +153,18 @@ class Supervisor:
     # The loop
 
     def quietly(self) -> None:
-        """One turn of the loop for callers that must not be interrupted."""
-        with contextlib.suppress(Stopping):
-            self.pump(0.02)
+        """One turn of the loop for callers that must not be interrupted, even once the lab is to end."""
+        self._turn(0.02)
 
     def pump(self, timeout_s: float, *, serve: bool = False) -> None:
         """Wait up to `timeout_s` for something to do and do it; raise Stopping when the lab is to end."""
         if self._stop:
             raise Stopping
+        self._turn(timeout_s, serve=serve)
+        if self._stop:
+            raise Stopping
+
+    def _turn(self, timeout_s: float, *, serve: bool = False) -> None:
         watched: list[Any] = [self._wake_read]
         if serve:
             watched.append(self._control)
@@ -179,8 +183,6 @@ class Supervisor:
             self._answer()
         if serve and time.monotonic() >= self._next_housekeeping:
             self._keep_house()
-        if self._stop:
-            raise Stopping
 
     def _after_end(self, gone: list[str]) -> None:
         if SIMULATOR in gone:
