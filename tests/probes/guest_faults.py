@@ -38,8 +38,20 @@ def alter_memory(guest: Guest, address: int) -> None:
 
 
 def kill_program(guest: Guest) -> None:
-    """Kill the program as the kernel does when memory runs out."""
-    guest.admin(f"{_PID}kill -9 $pid\n")
+    """Kill the program as the kernel does when memory runs out; on return its queue pairs are gone.
+
+    The signal alone is not enough: an emulated processor takes its time over a dying process, and until its queue
+    pairs are destroyed the kernel acknowledges writes for it.
+    """
+    guest.admin(
+        f"{_PID}kill -9 $pid\n"
+        "for turn in $(seq 300); do\n"
+        "    state=$(sed 's/.*) //' /proc/$pid/stat 2>/dev/null | cut -c1)\n"
+        '    case $state in "" | Z) exit 0 ;; esac\n'
+        "    sleep 0.1\n"
+        "done\n"
+        'echo "the killed program is still there" >&2; exit 1\n'
+    )
 
 
 def cut_ssh(guest: Guest) -> None:
