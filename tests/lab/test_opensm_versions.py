@@ -71,9 +71,9 @@ def test_the_installed_version_is_on_the_list_and_does_what_the_list_says(site):
         one = swept(host, file_of(f"a=0x11: {guid}=full;", f"b=0x12: {guid}=full;"), generation=901)[port]
         index = {entry: at for at, entry in one.items()}
         two = swept(host, file_of(f"b=0x12: {guid}=full;", f"c=0x13: {guid}=full;"), generation=902)[port]
-        log = site.manager("sm-a").log.read_bytes()
+        log = site.manager("sm-a").log_file.read_bytes()
         rejected = swept(host, b"Default=0x7fff : ALL=limited\n;;\n", generation=903)
-        said = site.manager("sm-a").log.read_bytes()[len(log) :].decode(errors="replace")
+        said = site.manager("sm-a").log_file.read_bytes()[len(log) :].decode(errors="replace")
         swept(host, before, generation=904)
     line = "Partition configuration in error; retrying with default config"
     found = {
