@@ -9,8 +9,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Any, overload
 
-from subnet.opensm_reading.tokens import KINDS, MEMBERSHIPS, PORT
+from subnet.opensm_reading.tokens import ALL, KINDS, MEMBERSHIPS, NONE, PORT
 from subnet.opensm_reading.values import Flags, MgidLine, Spec, Statement
+
+_AT_A_TIME = 1 << 16  # specs copied out of the columns to be gone through
 
 
 class Store:
@@ -81,6 +83,9 @@ class MgidStore:
         self._lines.append(line)
         self._statements.append(statement)
         self._accepted.append(accepted)
+
+    def __len__(self) -> int:
+        return len(self._lines)
 
     def line(self, index: int) -> MgidLine:
         """The mgid line at `index` of the file."""
@@ -164,7 +169,7 @@ class Mgids(_Column[MgidLine]):
 
 
 class Statements(_Column[Statement]):
-    """The statements of one partition, in file order."""
+    """The statements of one partition, in file order; what all of them say together is read without making them."""
 
     __slots__ = ("_indices", "_store")
 
@@ -176,3 +181,39 @@ class Statements(_Column[Statement]):
 
     def _item(self, index: int) -> Statement:
         return self._store.statement(index)
+
+    def lines(self) -> Iterator[int]:
+        """The line of each statement's header."""
+        return map(self._store.of_line.__getitem__, self._indices)
+
+    def flags(self) -> tuple[list[Flags], Flags]:
+        """The flags of the statements in the order of their first use, each once, and those of the last statement."""
+        of_flags, flags = self._store.of_flags, self._store.flags
+        used = dict.fromkeys(map(of_flags.__getitem__, self._indices))
+        return [flags[index] for index in used], flags[of_flags[self._indices[-1]]]
+
+    def mgids(self) -> Iterator[MgidLine]:
+        """All mgid lines."""
+        mgids = self._store.mgids
+        return (mgids.line(at) for index in (self._indices if len(mgids) else ()) for at in mgids.span(index))
+
+    def mentions(self) -> dict[str | int, str]:
+        """Who is named, a keyword or a number, with the membership of the last mention, in the order of that.
+
+        ALL takes back every mention before it; NONE names nobody.
+        """
+        codes, guids, found = self._store.codes, self._store.guids, dict[str | int, str]()
+        for index in self._indices:
+            span = self._store.span(index)
+            for first in range(span.start, span.stop, _AT_A_TIME):
+                last = min(first + _AT_A_TIME, span.stop)
+                for code, guid in zip(codes[first:last], guids[first:last], strict=True):
+                    kind = code >> 2
+                    if kind == NONE:
+                        continue
+                    if kind == ALL:
+                        found.clear()
+                    who = KINDS[kind] if kind else guid
+                    found.pop(who, None)
+                    found[who] = MEMBERSHIPS[code & 3]
+        return found
