@@ -9,7 +9,8 @@ A line many times over is read some times and then counted (repeats.py).
 import re
 
 from subnet.opensm_reading import causes, notes, repeats, whole
-from subnet.opensm_reading.headers import Header, parse_header
+from subnet.opensm_reading.headers import Header
+from subnet.opensm_reading.known_headers import KnownHeaders, tell
 from subnet.opensm_reading.log import Log
 from subnet.opensm_reading.memory import GROUP, LONGEST_READ, Memory, cut_segment, cut_tokens, skip_blanks
 from subnet.opensm_reading.mgids import Groups, multicast
@@ -66,9 +67,8 @@ class Parser:
         self.open: PartitionState | None = None
         self.end_of_list = (0, 0)  # line and column behind the last text of the open statement
         self._header: Header | None = None
-        self._flags_index = 0
         self._meanings: dict[bytes, Member] = {}
-        self._headers: dict[bytes, tuple[Header, int]] = {}
+        self._headers = KnownHeaders(self.store)
         self._taken = False
         # Where the text being parsed stands: OpenSM's line number, the editor's, and the column of its first byte.
         self._reads = 0
@@ -109,8 +109,8 @@ class Parser:
             newline = data.find(b"\n", at, at + LONGEST_READ)
             stop = newline + 1 if newline >= 0 else min(at + LONGEST_READ, size)
             text = data[at:stop]
-            if stop > self.repeats_from and data.startswith(text, stop):
-                at = repeats.read(self, at, stop - at)
+            if stop > self.repeats_from and (newline < 0 or data.startswith(text, stop)):
+                at = repeats.read(self, at, stop)
                 continue
             self._reads += 1
             if newline < 0 and stop < size:
@@ -128,6 +128,23 @@ class Parser:
     def line(self) -> int:
         """The editor's line that is being read."""
         return self._line
+
+    @property
+    def place(self) -> tuple[int, int, int]:
+        """OpenSM's count of the lines read, the editor's line, and how many bytes of that one were read before."""
+        return self._reads, self._line, self._before
+
+    def go_on(self, reads: int, lines: int, before: int) -> None:
+        """Count lines as read that were not (repeats.py)."""
+        self._reads += reads
+        self._line += lines
+        self._before += before
+
+    def standing(self) -> tuple[object, ...]:
+        """What the next line's meaning can hang on and a line like the one before may have changed, to compare."""
+        since_all = self.open.since_all if self.open is not None else 0
+        known = len(self.partitions.by_key), len(self.groups.holders)
+        return self.open, self._header, since_all, known, self.log.kept, self.memory.state()
 
     def column(self, offset: int) -> int:
         """The column of a byte of the line as it was read; left-overs have none and stand at the `;`."""
@@ -249,28 +266,22 @@ class Parser:
         return None if mgid is None else mgid + offset
 
     def _open_statement(self, head: bytes, at: int) -> None:
-        known = self._headers.get(head)
-        if known is None:
-            header = parse_header(head)
-            if len(self._headers) >= _KEPT_MEANINGS:
-                self._headers.clear()
-            known = self._headers[head] = header, len(self.store.flags)
-            self.store.flags.append(header.flags)
-        header, flags_index = known
+        known = self._headers.of(head)
+        header = known.header
         if header.is_bad:
             raise Rejected(BAD_DEFINITION, self.column(at), head)
         found = self.partitions.of_header(header, line=self._line)
         if found is None:
             raise Rejected(BAD_DEFINITION, self.column(at), head)
         state, is_new = found
-        self.open, self._header, self._flags_index = state, header, flags_index
+        self.open, self._header = state, header
         store = self.store
         state.statements.append(len(store.of_first))
         store.of_first.append(len(store.codes))
         store.of_line.append(self._line)
-        store.of_flags.append(flags_index)
+        store.of_flags.append(known.flags_index)
         if not header.is_plain or not notes.is_unremarkable(state, header, is_new=is_new):
-            notes.of_header(self, state, header, head, at, is_new=is_new)
+            tell(self, known, head, at, is_new=is_new)
         state.flags = header.flags
 
     def _members(self, text: bytes, at: int) -> int | None:

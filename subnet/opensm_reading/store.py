@@ -67,35 +67,35 @@ class Store:
 class MgidStore:
     """All mgid lines of one file, in its order; their texts stand one behind the other."""
 
-    __slots__ = ("_accepted", "_ends", "_lines", "_statements", "_texts")
+    __slots__ = ("accepted", "ends", "lines", "statements", "texts")
 
     def __init__(self) -> None:
-        self._texts = bytearray()
-        self._ends = array("Q")
-        self._lines = array("I")
-        self._statements = array("I")
-        self._accepted = bytearray()
+        self.texts = bytearray()
+        self.ends = array("Q")
+        self.lines = array("I")
+        self.statements = array("I")
+        self.accepted = bytearray()
 
     def add(self, text: bytes, *, statement: int, line: int, accepted: bool) -> None:
         """Append a line; those of one statement follow one another."""
-        self._texts += text
-        self._ends.append(len(self._texts))
-        self._lines.append(line)
-        self._statements.append(statement)
-        self._accepted.append(accepted)
+        self.texts += text
+        self.ends.append(len(self.texts))
+        self.lines.append(line)
+        self.statements.append(statement)
+        self.accepted.append(accepted)
 
     def __len__(self) -> int:
-        return len(self._lines)
+        return len(self.lines)
 
     def line(self, index: int) -> MgidLine:
         """The mgid line at `index` of the file."""
-        text = self._texts[self._ends[index - 1] if index else 0 : self._ends[index]]
-        return MgidLine(self._lines[index], text.decode("utf-8", "backslashreplace"), bool(self._accepted[index]))
+        text = self.texts[self.ends[index - 1] if index else 0 : self.ends[index]]
+        return MgidLine(self.lines[index], text.decode("utf-8", "backslashreplace"), bool(self.accepted[index]))
 
     def span(self, statement: int) -> range:
         """Which mgid lines a statement holds."""
-        first = bisect_left(self._statements, statement)
-        return range(first, bisect_right(self._statements, statement, lo=first))
+        first = bisect_left(self.statements, statement)
+        return range(first, bisect_right(self.statements, statement, lo=first))
 
 
 class _Column[Item](Sequence[Item]):
