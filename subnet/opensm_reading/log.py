@@ -40,6 +40,10 @@ class Log:
         """How many findings are kept."""
         return len(self._findings)
 
+    def is_full(self, rule: str) -> bool:
+        """Whether further findings of the rule are only counted."""
+        return self._count[rule] >= MOST_PER_RULE
+
     def counts(self) -> dict[str, int]:
         """How often each rule was offended so far."""
         return dict(self._count)

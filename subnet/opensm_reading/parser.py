@@ -8,7 +8,7 @@ A line many times over is read some times and then counted (repeats.py).
 
 import re
 
-from subnet.opensm_reading import causes, notes, repeats, whole
+from subnet.opensm_reading import causes, group_runs, notes, repeats, whole
 from subnet.opensm_reading.headers import Header
 from subnet.opensm_reading.known_headers import KnownHeaders, tell
 from subnet.opensm_reading.log import Log
@@ -66,7 +66,7 @@ class Parser:
         self.memory = Memory(data)
         self.open: PartitionState | None = None
         self.end_of_list = (0, 0)  # line and column behind the last text of the open statement
-        self._header: Header | None = None
+        self.header: Header | None = None
         self._meanings: dict[bytes, Member] = {}
         self._headers = KnownHeaders(self.store)
         self._taken = False
@@ -76,6 +76,7 @@ class Parser:
         self._before = 0
         self._fixed_column = 0
         self._text = b""
+        self._after_mgid = False  # the line before was an mgid alone
         self.repeats_from = 0  # before this byte repeated lines were looked for
 
     def run(self) -> Rejection | None:
@@ -97,6 +98,10 @@ class Parser:
         """Read the lines from byte `at` to `end` of the file. Raises Rejected."""
         data, size = self.data, len(self.data)
         while at < end:
+            if self._after_mgid:
+                self._after_mgid = False
+                at = group_runs.read(self, at, end)
+                continue
             if data[at] == _LF:
                 # Empty lines, however many: each is read, and nothing comes of it.
                 stop = _EMPTY_LINES.match(data, at, end).end()  # type: ignore[union-attr]  # there is at least one
@@ -144,7 +149,7 @@ class Parser:
         """What the next line's meaning can hang on and a line like the one before may have changed, to compare."""
         since_all = self.open.since_all if self.open is not None else 0
         known = len(self.partitions.by_key), len(self.groups.holders)
-        return self.open, self._header, since_all, known, self.log.kept, self.memory.state()
+        return self.open, self.header, since_all, known, self.log.kept, self.memory.state()
 
     def column(self, offset: int) -> int:
         """The column of a byte of the line as it was read; left-overs have none and stand at the `;`."""
@@ -207,6 +212,7 @@ class Parser:
         self._make_group(mgid, text[mgid:], address, flags or b"", closes=False)
         self.memory.note(start, length, was_open | (0 if address is None else GROUP))
         self.end_of_list = (self._line, self.column(len(text) - first))
+        self._after_mgid = length < LONGEST_READ
         return True
 
     def _walk(self, start: int, length: int, upto: int, was_open: bool) -> None:
@@ -274,7 +280,7 @@ class Parser:
         if found is None:
             raise Rejected(BAD_DEFINITION, self.column(at), head)
         state, is_new = found
-        self.open, self._header = state, header
+        self.open, self.header = state, header
         store = self.store
         state.statements.append(len(store.of_first))
         store.of_first.append(len(store.codes))
@@ -286,7 +292,7 @@ class Parser:
 
     def _members(self, text: bytes, at: int) -> int | None:
         """The members of a list; where an mgid token begins, which ends it."""
-        state, header, store = self.open, self._header, self.store
+        state, header, store = self.open, self.header, self.store
         assert state is not None and header is not None  # noqa: S101, PT018  (opened above; for the type checker)
         meanings, named = self._meanings, state.named
         defmember, indx0, line = header.defmember, header.indx0, self._line
@@ -361,7 +367,7 @@ class Parser:
 
     def _make_group(self, at: int, text: bytes, address: bytes | None, flags: bytes, *, closes: bool) -> None:
         """Ask for the group that `text`, at byte `at` of the line, names; no address is no multicast GID."""
-        state, header = self.open, self._header
+        state, header = self.open, self.header
         assert state is not None and header is not None  # noqa: S101, PT018  (an mgid stands in an open statement)
         accepted = False
         if address is not None:

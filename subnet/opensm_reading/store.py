@@ -7,6 +7,7 @@ from abc import abstractmethod
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Any, overload
 
 from subnet.opensm_reading.tokens import ALL, KINDS, MEMBERSHIPS, NONE, PORT
@@ -83,6 +84,16 @@ class MgidStore:
         self.lines.append(line)
         self.statements.append(statement)
         self.accepted.append(accepted)
+
+    def extend(self, texts: list[bytes], accepted: bytearray, *, statement: int, line: int) -> None:
+        """Append the texts of lines that follow one another, each a line of its own."""
+        ends = accumulate(map(len, texts), initial=len(self.texts))
+        next(ends)
+        self.ends.extend(ends)
+        self.texts += b"".join(texts)
+        self.lines.extend(range(line, line + len(texts)))
+        self.statements.extend(array("I", (statement,)) * len(texts))
+        self.accepted += accepted
 
     def __len__(self) -> int:
         return len(self.lines)
