@@ -14,6 +14,7 @@ from subnet.opensm_reading import Check, Fabric, Finding, Flags, Reading, ReadPa
 from subnet.pkey import entry_text
 
 _ITEMS_A_PIECE = 5000
+_quoted = json.JSONEncoder().encode
 
 
 def check_json(found: Check) -> Iterator[str]:
@@ -44,8 +45,8 @@ def _partition_json(partition: ReadPartition) -> Iterator[str]:
     yield from _in_pieces(map(str, statements.lines()))
     yield f'], "flags": {json.dumps(_merged(*statements.flags()))}, "mgids": ['
     yield from _in_pieces(
-        f'{{"line": {one.line}, "text": {json.dumps(one.text)}, "accepted": {json.dumps(one.accepted)}}}'
-        for one in statements.mgids()
+        f'{{"line": {line}, "text": {_quoted(text)}, "accepted": {"true" if accepted else "false"}}}'
+        for line, text, accepted in statements.mgids()
     )
     yield '], "members": ['
     yield from _in_pieces(

@@ -22,6 +22,8 @@ _LINE = re.compile(
     rb"(?:,([^;#\0\n]*))?)\n"
 )
 _MEMBER = re.compile(rb"(?:\A|,)[ \t]*(?:0[xX]|ALL|SELF)")
+# Flags that change nothing about which group it is and whether OpenSM makes it.
+_IDLE = re.compile(rb"(?:\A|,)[ \t]*(?:sl|Q_Key|TClass|FlowLabel)=[^,]*")
 _KEPT = 1 << 12
 
 
@@ -43,7 +45,7 @@ def read(parser: "Parser", at: int, end: int) -> int:
         return at
     data, memory, holders, key = parser.data, parser.memory, parser.groups.holders, state.key
     match, one = _LINE.match, frozenset({key})
-    kinds: dict[tuple[bytes, bool, bytes], _Kind | None] = {}
+    kinds: dict[tuple[bytes, bool, bool, bytes], _Kind | None] = {}
     texts: list[bytes] = []
     accepted = bytearray()
     last_at = last = blank = 0  # the line before, which memory does not know yet
@@ -57,17 +59,22 @@ def read(parser: "Parser", at: int, end: int) -> int:
             if last:
                 memory.note(last_at, last, OPEN | GROUP)
             last, left = 0, None
+        is_own = flags is not None
         if flags is None:
             if left is None:
                 left = memory.behind(length)
             if left is None:
                 break
             flags = left
-        of = prefix, low is None, flags
+        elif flags:
+            flags = _IDLE.sub(b"", flags)
+        of = prefix, low is None, is_own, flags
         kind = kinds.get(of)
         if kind is None:
             if len(kinds) >= _KEPT:
                 kinds.clear()
+            if is_own and _MEMBER.search(flags):
+                break  # a member that OpenSM does not see is to be noted
             kind = kinds[of] = _kind(parser, header, prefix + high + (b"" if low is None else b":" + low), flags)
             if kind is None:
                 break
@@ -96,8 +103,8 @@ def read(parser: "Parser", at: int, end: int) -> int:
 def _kind(parser: "Parser", header: "Header", spelled: bytes, flags: bytes) -> _Kind | None:
     """What OpenSM makes of a group and of all that differ only in its last or last two numbers; None for one by one."""
     state, log, address = parser.open, parser.log, multicast(spelled)
-    # A broadcast group is told by its whole GID; a member behind an mgid is to be noted.
-    if state is None or address is None or address[4:6] == b"\xff\xff" or _MEMBER.search(flags):
+    # A broadcast group is told by its whole GID.
+    if state is None or address is None or address[4:6] == b"\xff\xff":
         return None
     group = parser.groups.flags_of(header.group, flags)
     accepted = makes_group(address, key=state.key, header=header.group, group=group)

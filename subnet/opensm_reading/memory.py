@@ -23,7 +23,7 @@ CLOSED, OPEN, GROUP = 0, 1, 2
 # A piece of a member list or of an mgid's flags, and the byte behind it, which became a NUL.
 _PIECE = re.compile(rb"([^,= \t\n]*)([,=\n])")
 _NO_LIST = re.compile(rb"[;#\0]")
-_NOT_TEXT = re.compile(rb"[,= \t\n]")
+_TEXT = re.compile(rb"[ \t]*[^,= \t\n]+\Z")
 
 
 class Memory:
@@ -63,7 +63,7 @@ class Memory:
         if not self._bytes[at]:
             return b""
         left = bytes(self._bytes[at : self._bytes.index(0, at)])
-        return None if _NOT_TEXT.search(left) else left
+        return left if _TEXT.match(left) else None
 
     def load(self, start: int, length: int, upto: int, kind: int) -> bytearray:
         """The buffer after fgets has read a line into it, parsed up to byte `upto` of the line."""

@@ -103,6 +103,14 @@ class MgidStore:
         text = self.texts[self.ends[index - 1] if index else 0 : self.ends[index]]
         return MgidLine(self.lines[index], text.decode("utf-8", "backslashreplace"), bool(self.accepted[index]))
 
+    def of(self, span: range) -> Iterator[tuple[int, str, bool]]:
+        """Line, text and acceptance of the mgid lines in a span."""
+        texts, begin = self.texts, self.ends[span.start - 1] if span.start else 0
+        for index in span:
+            end = self.ends[index]
+            yield self.lines[index], texts[begin:end].decode("utf-8", "backslashreplace"), bool(self.accepted[index])
+            begin = end
+
     def span(self, statement: int) -> range:
         """Which mgid lines a statement holds."""
         first = bisect_left(self.statements, statement)
@@ -203,10 +211,11 @@ class Statements(_Column[Statement]):
         used = dict.fromkeys(map(of_flags.__getitem__, self._indices))
         return [flags[index] for index in used], flags[of_flags[self._indices[-1]]]
 
-    def mgids(self) -> Iterator[MgidLine]:
-        """All mgid lines."""
+    def mgids(self) -> Iterator[tuple[int, str, bool]]:
+        """Line, text and acceptance of all mgid lines, as in `MgidLine`."""
         mgids = self._store.mgids
-        return (mgids.line(at) for index in (self._indices if len(mgids) else ()) for at in mgids.span(index))
+        for index in self._indices if len(mgids) else ():
+            yield from mgids.of(mgids.span(index))
 
     def mentions(self) -> dict[str | int, str]:
         """Who is named, a keyword or a number, with the membership of the last mention, in the order of that.
