@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partitions import conf_report
-from subnet.opensm_reading import check, group_runs, log, read, repeats
+from subnet.opensm_reading import check, group_runs, known_headers, log, read, repeats
 from subnet.opensm_reading.parser import Parser
 from tests.subnet.opensm_reading.shapes import SHAPES, lines_of
 from tests.subnet.opensm_reading.small import FABRIC
@@ -22,7 +22,7 @@ def everything(data: bytes) -> tuple[str, ...]:
     parser = Parser(data)
     parser.run()
     store = parser.store
-    columns = (store.guids, store.codes, store.lines, store.columns, store.of_first, store.of_line, store.of_flags)
+    columns = (store.guids, store.codes, store.lines, store.columns, store.of_first, store.of_line)
     mgids = (store.mgids.texts, store.mgids.ends, store.mgids.lines, store.mgids.statements, store.mgids.accepted)
     return (
         "".join(conf_report.check_json(found)),
@@ -37,6 +37,7 @@ def slowly(patch: pytest.MonkeyPatch) -> None:
     """Switch every quick way off."""
     patch.setattr(Parser, "_mgid_alone", lambda self, start, length, text: False)
     patch.setattr(group_runs, "read", lambda parser, at, end: at)
+    patch.setattr(known_headers, "_KEPT", 0)
     patch.setattr(repeats, "_LEAST", 1 << 62)
 
 
