@@ -68,8 +68,9 @@ def _perftest(sender: Guest, target: Guest) -> float:
     """The average of one `ib_write_bw` in 10^6 bytes a second: as many bytes, as many requests outstanding."""
     words = f"-d {sender.device} -s {MIB} -n {PIECES * PASSES} -t {PIECES} -u {ACK_TIMEOUT} -F -p {_PERFTEST_PORT}"
     server = subprocess.Popen(
-        target.admin_command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
+        target.admin_command(), cwd=target.directory, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
     try:
         if server.stdin is not None:
             server.stdin.write(f"exec timeout -k 5 200 ib_write_bw {words}\n")

@@ -78,6 +78,8 @@ def _run(stage: Stage, folder: Path, long: bool) -> Result:
     junit = own / "junit.xml"
     environment = {**os.environ, "FABRICUI_DATA_DIR": str(own / "data"), **stage.environment}
     environment["FABRICUI_TEST_LONG"] = "1" if long else ""
+    # Hundreds of processes start here: what one has compiled, pytest's rewritten tests too, the next one finds.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     (own / "data").mkdir()
     failure = ""
     with contextlib.ExitStack() as stack:

@@ -116,8 +116,9 @@ class Guest:
         """
         try:
             done = subprocess.run(
-                self.admin_command(), input=script, capture_output=True, text=True, timeout=timeout_s, check=False
-            )
+                self.admin_command(), cwd=self.directory, input=script, capture_output=True, text=True,
+                timeout=timeout_s, check=False,
+            )  # fmt: skip
         except subprocess.TimeoutExpired:
             raise LabError(f"A script in {self.name} was not over after {timeout_s:.0f} s: {script[:200]}") from None
         if check and done.returncode != 0:
@@ -125,12 +126,14 @@ class Guest:
         return done.stdout
 
     def admin_command(self) -> list[str]:
-        """The SSH command that runs the script on its stdin as root in the guest."""
+        """The SSH command that runs the script on its stdin as root in the guest, from the guests' directory."""
         known = self.directory / "keys" / f"known_hosts-{self.name}"
         known.write_text(f"[{self.address}]:{self.ssh_port} {self.host_key}\n", encoding="ascii")
         options = {
             "UserKnownHostsFile": str(known), "StrictHostKeyChecking": "yes", "IdentitiesOnly": "yes",
             "BatchMode": "yes", "ConnectTimeout": "30", "LogLevel": "ERROR",
+            # An emulated processor needs a second for a handshake: one connection carries what follows soon.
+            "ControlMaster": "auto", "ControlPath": _connection(self.name), "ControlPersist": "60",
         }  # fmt: skip
         words = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
         key = str(self.directory / "keys" / "admin_key")
@@ -255,6 +258,23 @@ class Guests:
         self.down()
 
 
+def _connection(name: str) -> str:
+    """Where the lab's SSH connection to a guest is met by the next command, from the guests' directory.
+
+    Relative, because a socket's path must be short.
+    """
+    return f"keys/ssh-{name}"
+
+
+def _hang_up(state: GuestsState) -> None:
+    """End the connections that scripts came through; the guests end theirs only when QEMU does."""
+    for record in state.guests:
+        meeting = _connection(record.name)
+        if Path(state.directory, meeting).exists():
+            words = [program("ssh"), "-F", "none", "-o", f"ControlPath={meeting}", "-O", "exit", record.name]
+            subprocess.run(words, cwd=state.directory, capture_output=True, timeout=15, check=False)
+
+
 def _make_keys(state: GuestsState, place: Path) -> None:
     keys = place / "keys"
     keys.mkdir(mode=0o700)
@@ -284,6 +304,7 @@ def down(directory: Path) -> None:
     if not state_file(directory).exists():
         return
     state = read_state(directory)
+    _hang_up(state)
     if state.supervisor is not None:
         supervisor = ProcessID.from_json(state.supervisor)
         supervisor.send(signal.SIGTERM)
