@@ -14,6 +14,7 @@ from subnet.opensm_reading import Check, Fabric, Finding, Flags, Reading, ReadPa
 from subnet.pkey import entry_text
 
 _ITEMS_A_PIECE = 5000
+_quoted = json.JSONEncoder().encode
 
 
 def check_json(found: Check) -> Iterator[str]:
@@ -38,37 +39,19 @@ def check_json(found: Check) -> Iterator[str]:
 
 def _partition_json(partition: ReadPartition) -> Iterator[str]:
     """One partition: its flags as OpenSM merges them, and its members with what each one's last mention says."""
-    members: dict[str | int, str] = {}
-    flags: list[Flags] = []
-    lines: list[int] = []
-    for statement in partition.statements:
-        lines.append(statement.line)
-        flags.append(statement.flags)
-        for spec in statement.specs:
-            if spec.kind == "NONE":
-                continue
-            if spec.kind == "ALL":
-                members.clear()
-            who: str | int = spec.kind if spec.guid is None else spec.guid
-            members.pop(who, None)
-            members[who] = spec.membership
-    head = {
-        "pkey": str(partition.pkey),
-        "name": partition.name,
-        "auto_numbered": partition.auto_numbered,
-        "lines": lines,
-        "flags": _merged(flags),
-    }
-    yield json.dumps(head)[:-1] + ', "mgids": ['
+    statements = partition.statements
+    head = {"pkey": str(partition.pkey), "name": partition.name, "auto_numbered": partition.auto_numbered}
+    yield json.dumps(head)[:-1] + ', "lines": ['
+    yield from _in_pieces(map(str, statements.lines()))
+    yield f'], "flags": {json.dumps(_merged(*statements.flags()))}, "mgids": ['
     yield from _in_pieces(
-        json.dumps({"line": one.line, "text": one.text, "accepted": one.accepted})
-        for statement in partition.statements
-        for one in statement.mgids
+        f'{{"line": {line}, "text": {_quoted(text)}, "accepted": {"true" if accepted else "false"}}}'
+        for line, text, accepted in statements.mgids()
     )
     yield '], "members": ['
     yield from _in_pieces(
         f'{{"member": "{who if isinstance(who, str) else f"0x{who:016x}"}", "membership": "{membership}"}}'
-        for who, membership in members.items()
+        for who, membership in statements.mentions().items()
     )
     yield "]}"
 
@@ -81,14 +64,14 @@ def _in_pieces(items: Iterable[str]) -> Iterator[str]:
         separator = ", "
 
 
-def _merged(flags: list[Flags]) -> dict[str, Any]:
+def _merged(flags: list[Flags], last: Flags) -> dict[str, Any]:
     """The flags of a partition: the group is made by the first statement with ipoib, sl is set by the last one."""
     group = next((one for one in flags if one.ipoib), flags[0])
     return {
         "ipoib": any(one.ipoib for one in flags),
         "mtu": group.mtu,
         "rate": group.rate,
-        "sl": flags[-1].sl,
+        "sl": last.sl,
         "scope": list(group.scope),
         "q_key": group.q_key,
         "tclass": group.tclass,

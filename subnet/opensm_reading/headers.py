@@ -56,8 +56,16 @@ class Header(NamedTuple):
     is_plain: bool  # a safe name, a P_Key without bit 15, no sl, nothing odd: mostly nothing is to be said of it
 
 
+# What most headers are: a safe name, a P_Key in hex, no flag.
+_USUAL = re.compile(rb"[ \t]*([A-Za-z0-9_.-]{1,31})[ \t]*=[ \t]*0[xX]([0-9a-fA-F]{1,4})[ \t]*\Z")
+_NO_FLAGS, _NO_GROUP_FLAGS = Flags(), GroupFlags()
+
+
 def parse_header(text: bytes) -> Header:
     """The header that `text`, all before the `:`, spells; it holds no `:`, `;`, `#` or NUL."""
+    usual = _USUAL.match(text)
+    if usual is not None and 0 < (pkey := int(usual[2], 16)) < 0x8000:
+        return Header(usual[1], pkey, False, _NO_FLAGS, _NO_GROUP_FLAGS, LIMITED, False, (), is_plain=True)
     tokens = text.split(b",")
     name, identifier = name_and_value(tokens[0])
     oddities: list[Oddity] = []

@@ -1,6 +1,7 @@
 """The findings of one reading: collected in any order, counted when there are too many, given out by place."""
 
 from collections import Counter
+from collections.abc import Iterable
 
 from subnet.opensm_reading.rules import RULES
 from subnet.opensm_reading.values import Finding, Severity
@@ -33,6 +34,24 @@ class Log:
     ) -> None:
         """Keep a finding that `wants` was asked for, which saves writing messages that nobody will read."""
         self._findings.append(Finding(line, column, rule, severity or RULES[rule], message, fix))
+
+    @property
+    def kept(self) -> int:
+        """How many findings are kept."""
+        return len(self._findings)
+
+    def is_full(self, rule: str) -> bool:
+        """Whether further findings of the rule are only counted."""
+        return self._count[rule] >= MOST_PER_RULE
+
+    def counts(self) -> dict[str, int]:
+        """How often each rule was offended so far."""
+        return dict(self._count)
+
+    def count(self, times: Iterable[tuple[str, int]]) -> None:
+        """Count rules as offended so many times more, of which no finding would be kept."""
+        for rule, more in times:
+            self._count[rule] += more
 
     def has(self, rule: str) -> bool:
         """Whether the rule was offended."""

@@ -52,7 +52,7 @@ class Groups:
 
     def make(self, address: bytes, *, key: int, header: GroupFlags, flags: bytes) -> tuple[bool, int]:
         """Whether OpenSM accepts the group, whose own flags are `flags`; under how many GIDs another P_Key has it."""
-        group = self._flags(header, flags)
+        group = self.flags_of(header, flags)
         if not makes_group(address, key=key, header=header, group=group):
             return False, 0
         shared = 0
@@ -67,7 +67,7 @@ class Groups:
                     shared += 1
         return True, shared
 
-    def _flags(self, header: GroupFlags, flags: bytes) -> GroupFlags:
+    def flags_of(self, header: GroupFlags, flags: bytes) -> GroupFlags:
         """The header's flags with the line's own over them; lines that follow one another mostly have the same."""
         last = self._last
         if last is not None and last[0] is header and last[1] == flags:

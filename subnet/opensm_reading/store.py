@@ -7,10 +7,13 @@ from abc import abstractmethod
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Any, overload
 
-from subnet.opensm_reading.tokens import KINDS, MEMBERSHIPS, PORT
+from subnet.opensm_reading.tokens import ALL, KINDS, MEMBERSHIPS, NONE, PORT
 from subnet.opensm_reading.values import Flags, MgidLine, Spec, Statement
+
+_AT_A_TIME = 1 << 16  # specs copied out of the columns to be gone through
 
 
 class Store:
@@ -65,32 +68,53 @@ class Store:
 class MgidStore:
     """All mgid lines of one file, in its order; their texts stand one behind the other."""
 
-    __slots__ = ("_accepted", "_ends", "_lines", "_statements", "_texts")
+    __slots__ = ("accepted", "ends", "lines", "statements", "texts")
 
     def __init__(self) -> None:
-        self._texts = bytearray()
-        self._ends = array("Q")
-        self._lines = array("I")
-        self._statements = array("I")
-        self._accepted = bytearray()
+        self.texts = bytearray()
+        self.ends = array("Q")
+        self.lines = array("I")
+        self.statements = array("I")
+        self.accepted = bytearray()
 
     def add(self, text: bytes, *, statement: int, line: int, accepted: bool) -> None:
         """Append a line; those of one statement follow one another."""
-        self._texts += text
-        self._ends.append(len(self._texts))
-        self._lines.append(line)
-        self._statements.append(statement)
-        self._accepted.append(accepted)
+        self.texts += text
+        self.ends.append(len(self.texts))
+        self.lines.append(line)
+        self.statements.append(statement)
+        self.accepted.append(accepted)
+
+    def extend(self, texts: list[bytes], accepted: bytearray, *, statement: int, line: int) -> None:
+        """Append the texts of lines that follow one another, each a line of its own."""
+        ends = accumulate(map(len, texts), initial=len(self.texts))
+        next(ends)
+        self.ends.extend(ends)
+        self.texts += b"".join(texts)
+        self.lines.extend(range(line, line + len(texts)))
+        self.statements.extend(array("I", (statement,)) * len(texts))
+        self.accepted += accepted
+
+    def __len__(self) -> int:
+        return len(self.lines)
 
     def line(self, index: int) -> MgidLine:
         """The mgid line at `index` of the file."""
-        text = self._texts[self._ends[index - 1] if index else 0 : self._ends[index]]
-        return MgidLine(self._lines[index], text.decode("utf-8", "backslashreplace"), bool(self._accepted[index]))
+        text = self.texts[self.ends[index - 1] if index else 0 : self.ends[index]]
+        return MgidLine(self.lines[index], text.decode("utf-8", "backslashreplace"), bool(self.accepted[index]))
+
+    def of(self, span: range) -> Iterator[tuple[int, str, bool]]:
+        """Line, text and acceptance of the mgid lines in a span."""
+        texts, begin = self.texts, self.ends[span.start - 1] if span.start else 0
+        for index in span:
+            end = self.ends[index]
+            yield self.lines[index], texts[begin:end].decode("utf-8", "backslashreplace"), bool(self.accepted[index])
+            begin = end
 
     def span(self, statement: int) -> range:
         """Which mgid lines a statement holds."""
-        first = bisect_left(self._statements, statement)
-        return range(first, bisect_right(self._statements, statement, lo=first))
+        first = bisect_left(self.statements, statement)
+        return range(first, bisect_right(self.statements, statement, lo=first))
 
 
 class _Column[Item](Sequence[Item]):
@@ -164,7 +188,7 @@ class Mgids(_Column[MgidLine]):
 
 
 class Statements(_Column[Statement]):
-    """The statements of one partition, in file order."""
+    """The statements of one partition, in file order; what all of them say together is read without making them."""
 
     __slots__ = ("_indices", "_store")
 
@@ -176,3 +200,40 @@ class Statements(_Column[Statement]):
 
     def _item(self, index: int) -> Statement:
         return self._store.statement(index)
+
+    def lines(self) -> Iterator[int]:
+        """The line of each statement's header."""
+        return map(self._store.of_line.__getitem__, self._indices)
+
+    def flags(self) -> tuple[list[Flags], Flags]:
+        """The flags of the statements in the order of their first use, each once, and those of the last statement."""
+        of_flags, flags = self._store.of_flags, self._store.flags
+        used = dict.fromkeys(map(of_flags.__getitem__, self._indices))
+        return [flags[index] for index in used], flags[of_flags[self._indices[-1]]]
+
+    def mgids(self) -> Iterator[tuple[int, str, bool]]:
+        """Line, text and acceptance of all mgid lines, as in `MgidLine`."""
+        mgids = self._store.mgids
+        for index in self._indices if len(mgids) else ():
+            yield from mgids.of(mgids.span(index))
+
+    def mentions(self) -> dict[str | int, str]:
+        """Who is named, a keyword or a number, with the membership of the last mention, in the order of that.
+
+        ALL takes back every mention before it; NONE names nobody.
+        """
+        codes, guids, found = self._store.codes, self._store.guids, dict[str | int, str]()
+        for index in self._indices:
+            span = self._store.span(index)
+            for first in range(span.start, span.stop, _AT_A_TIME):
+                last = min(first + _AT_A_TIME, span.stop)
+                for code, guid in zip(codes[first:last], guids[first:last], strict=True):
+                    kind = code >> 2
+                    if kind == NONE:
+                        continue
+                    if kind == ALL:
+                        found.clear()
+                    who = KINDS[kind] if kind else guid
+                    found.pop(who, None)
+                    found[who] = MEMBERSHIPS[code & 3]
+        return found

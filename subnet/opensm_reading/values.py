@@ -6,10 +6,13 @@ only `Rejection.line` counts as OpenSM does, to whom a line over 4094 bytes is s
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from subnet.guid import GUID
 from subnet.pkey import PKey
+
+if TYPE_CHECKING:
+    from subnet.opensm_reading.store import Statements
 
 ReadMembership = Literal["full", "limited", "both"]
 SpecKind = Literal["guid", "ALL", "ALL_CAS", "ALL_SWITCHES", "ALL_ROUTERS", "SELF", "NONE"]
@@ -92,7 +95,7 @@ class ReadPartition:
     pkey: PKey
     name: str
     auto_numbered: bool
-    statements: Sequence[Statement]
+    statements: "Statements"
 
 
 @dataclass(frozen=True, slots=True)

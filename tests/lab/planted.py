@@ -115,17 +115,15 @@ def _no_left_overs(patch):
 
 
 def _members_after_mgid(patch):
-    honest = parser.Parser._group
+    honest = parser.Parser._make_group
 
-    def group(self, buffer, first, text, mgid, *, closes):
-        comma = text.find(b",", mgid)
-        end = honest(self, buffer, first, text, mgid, closes=closes)
-        for token in text[comma + 1 :].split(b",") if comma >= 0 else []:
+    def make_group(self, at, text, address, flags, *, closes):
+        honest(self, at, text, address, flags, closes=closes)
+        for token in text.split(b",")[1:]:
             if tokens.understand(token).kind != tokens.BAD:
-                self._members(token, first)
-        return end
+                self._members(token, at)
 
-    patch.setattr(parser.Parser, "_group", group)
+    patch.setattr(parser.Parser, "_make_group", make_group)
 
 
 def _tables_without_end(patch):

@@ -3,7 +3,7 @@
 import pytest
 
 from subnet.opensm_reading import check
-from subnet.opensm_reading.memory import Memory
+from subnet.opensm_reading.memory import GROUP, OPEN, Memory
 from tests.subnet.opensm_reading.small import keys, rejection
 
 NO_HEADER = "no partition definition found"
@@ -68,3 +68,10 @@ def test_a_longer_line_covers_a_shorter_one_and_the_longest_shows_behind_it():
     memory.note(14, 2, True)
     held = memory.load(16, 2, 0, True)
     assert bytes(held[:15]) == b":\n\0x1\0000x2\0000x3\0\0"
+
+
+def test_a_noted_mgid_line_is_cut_with_its_flags():
+    memory = Memory(b" mgid=ff12::1,sl=1\nX\n")
+    memory.note(0, 19, OPEN | GROUP)
+    held = memory.load(19, 2, 0, OPEN)
+    assert bytes(held[:19]) == b"X\n\0id\0ff12::1\0sl\0" + b"1\0"
