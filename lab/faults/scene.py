@@ -28,7 +28,7 @@ from lab.settling import settle
 from lab.site import Site
 
 if TYPE_CHECKING:
-    from deploy.models import Rollout
+    from deploy.models import Observation, Rollout
     from inventory.models import Server, Subnet
     from partitions.models import Partition
     from people.models import User
@@ -52,6 +52,8 @@ class Scene:
     rollout: "Rollout | None" = None
     worker: Worker | None = None
     uses_celery: bool = False
+    is_read: bool = False  # whether the newest reading still shows what the fabric holds
+    explained: set[tuple[int, str, str]] = field(default_factory=set)  # rollout, state, cause whose page was looked at
     undo: list[Any] = field(default_factory=list)
 
     # --- who is who -------------------------------------------------------------------------------------------------
@@ -142,10 +144,12 @@ class Scene:
         from partitions.selection import Selection
 
         mirror.catch_up(self.subnet)
-        observation = deploy.request_observation(subnet=self.subnet, why="plan")
-        with hosts.connected(self.subnet) as connected:
-            observe.observe(observation=observation, hosts=connected)
-        observation.refresh_from_db()
+        observation = self._newest_look()
+        if observation is None:
+            observation = deploy.request_observation(subnet=self.subnet, why="plan")
+            with hosts.connected(self.subnet) as connected:
+                observe.observe(observation=observation, hosts=connected)
+            observation.refresh_from_db()
         if observation.state != "DONE":
             raise LabError(f"The fabric could not be read before the rollout: {observation.failure}")
         if stage and not StagedChange.objects.exists():
@@ -157,6 +161,18 @@ class Scene:
         )  # fmt: skip
         self.tell_revisions()
         return self.rollout
+
+    def _newest_look(self) -> "Observation | None":
+        """The newest reading, mostly a proof, if nothing was done to the fabric since: a plan may stand on it."""
+        from django.utils import timezone
+
+        from deploy import queries
+        from partitions.staleness import is_fresh
+
+        newest, since = queries.latest_observation(self.subnet), queries.tables_were_true_since(self.subnet)
+        if not self.is_read or newest is None or newest.read_at is None or not is_fresh(newest, timezone.now()):
+            return None
+        return newest if since is None or newest.read_at >= since else None
 
     def _stage_next(self, *, handover: bool) -> None:
         from inventory.models import Port
@@ -309,10 +325,10 @@ class Scene:
 
     # --- the lab ------------------------------------------------------------------------------------------------------
 
-    def make_whole(self, *, is_proven: bool = False) -> None:
+    def make_whole(self, *, is_settled: bool = False) -> None:
         """Bring the lab back to where every pair begins: roles, files and tables of the current revision, no fault.
 
-        With `is_proven` a rollout was proven since the fault was mended, which says as much.
+        `is_settled` says that a proof since the mending shows as much, or that the fault reached no SM and no cable.
         """
         from deploy import queries
 
@@ -323,10 +339,11 @@ class Scene:
         self.stop_broker()
         self.uses_celery = False
         self.worker = None
-        if self.put_current_files() or not is_proven:
-            settle(self.site, quiet_s=QUIET_S)
-            if self.site.master() != self.master.name:
-                raise LabError(f"{self.site.master()} is master where {self.master.name} should be.")
+        self.is_read = is_settled and not self.put_current_files()
+        if not self.is_read:
+            master = settle(self.site, quiet_s=QUIET_S)
+            if master != self.master.name:
+                raise LabError(f"{master} is master where {self.master.name} should be.")
         if queries.running_rollout(self.subnet) is not None:  # whatever went wrong: the next pair begins with none
             self.until_over()
         self.observer.fresh(excused=[])
