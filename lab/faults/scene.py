@@ -20,6 +20,7 @@ from fabricui.broker import choose
 from lab.errors import LabError
 from lab.faults.crew import Crew, Worker
 from lab.faults.environment import environment
+from lab.faults.moves import stage_next
 from lab.layout import wait_until
 from lab.managers import LabManager, first_partitions
 from lab.observer import Observer
@@ -153,7 +154,7 @@ class Scene:
         if observation.state != "DONE":
             raise LabError(f"The fabric could not be read before the rollout: {observation.failure}")
         if stage and not StagedChange.objects.exists():
-            self._stage_next(handover=handover)
+            stage_next(self, handover=handover)
         drawn = partitions.draw_up_plan(subnet=self.subnet, selection=Selection.mine(), user=self.operator)
         self.rollout = partitions.roll_out(
             subnet=self.subnet, selection=Selection.mine(), actor=self.operator, plan_digest=drawn.digest,
@@ -173,38 +174,6 @@ class Scene:
         if not self.is_read or newest is None or newest.read_at is None or not is_fresh(newest, timezone.now()):
             return None
         return newest if since is None or newest.read_at >= since else None
-
-    def _stage_next(self, *, handover: bool) -> None:
-        from inventory.models import Port
-        from partitions import operations as partitions
-        from partitions.errors import MoveRefused
-
-        moving, changing = self.server(1), self.server(4)
-        here = self._where(moving)
-        there = "inference" if here == "training" else "training"
-        source = None if here is None else self.partition(here)
-        partitions.stage_move(server=moving, source=source, target=self.partition(there), actor=self.operator)
-        if not handover:
-            return
-        held = self._where(changing)
-        with contextlib.suppress(MoveRefused):  # it is not clean yet; the next rollout takes it on
-            if held is not None:
-                partitions.stage_move(
-                    server=changing, source=self.partition(held), target=None, actor=self.operator
-                )  # fmt: skip
-                return
-            ports = Port.objects.filter(hca__server=changing)
-            tenants = set(ports.values_list("former_tenant__slug", flat=True)) - {None}
-            if tenants:
-                partitions.mark_clean(server=changing, actor=self.operator, reason="erased by the lab")
-            target = "training" if "globex" in tenants else "render"
-            partitions.stage_move(server=changing, source=None, target=self.partition(target), actor=self.operator)
-
-    def _where(self, server: "Server") -> str | None:
-        from partitions.models import Membership
-
-        held = Membership.objects.filter(port__hca__server=server).select_related("partition").first()
-        return None if held is None else held.partition.name
 
     def tell_revisions(self) -> None:
         """Tell the observer which bytes are revisions, before a worker can place any of them."""
@@ -258,9 +227,10 @@ class Scene:
         from deploy.models import Rollout
 
         settle_at = time.monotonic() + SETTLE_AFTER_S
+        settling_s = 0.0  # the lab's own time, not the product's
 
         def over() -> str | None:
-            nonlocal settle_at
+            nonlocal settle_at, settling_s
             rollout = self.played
             state = Rollout.State(rollout.state)
             if state.is_over:
@@ -269,12 +239,20 @@ class Scene:
                 return "STUCK"
             if time.monotonic() > settle_at:
                 # On ibsim a lost answer keeps an OpenSM in its sweep for ever (lab/sms.py): no rollout can end then.
+                began = time.monotonic()
                 settle(self.site, quiet_s=QUIET_S)
                 settle_at = time.monotonic() + SETTLE_AFTER_S
+                settling_s += time.monotonic() - began
             self.look_again()
+            if time.monotonic() - at_start - settling_s > OVER_WITHIN_S:
+                raise LabError(
+                    f"The rollout did not end within {OVER_WITHIN_S:.0f} s: {rollout.state} after {rollout.tries} "
+                    f"tries, claimed by “{rollout.claimed_by}”, next {rollout.next_try_at}: {rollout.cause}"
+                )
             return None
 
-        ended = str(wait_until(over, timeout_s=OVER_WITHIN_S, what="the end of the rollout", pause_s=0.05))
+        at_start = time.monotonic()
+        ended = str(wait_until(over, timeout_s=float("inf"), what="the end of the rollout", pause_s=0.05))
         if ended == "STUCK":
             self._let_go()
         return ended
@@ -339,7 +317,8 @@ class Scene:
         self.stop_broker()
         self.uses_celery = False
         self.worker = None
-        self.is_read = is_settled and not self.put_current_files()
+        did_differ = self.put_current_files()
+        self.is_read = is_settled and not did_differ
         if not self.is_read:
             master = settle(self.site, quiet_s=QUIET_S)
             if master != self.master.name:
