@@ -148,6 +148,7 @@ def _excused(server: Server, guids: Set[GUID]) -> dict[GUID, str]:
         accepted = accepted.filter(finished_at__gt=cleaned)
     found: dict[GUID, str] = {}
     for said in accepted.values_list("accepted", flat=True):
+        assert said is not None  # noqa: S101  the query asked for those
         found |= {GUID(guid): str(said["by"]) for guid in said["absent"] if GUID(guid) in guids}
     return found
 
