@@ -12,7 +12,7 @@ import pytest
 from lab.faults.matrix import PAIRS, Pair
 
 pytestmark = pytest.mark.contract
-WITHIN_S = 420  # a machine that is shared by others takes three times as long as an idle one
+WITHIN_S = 900  # a machine that is shared by others takes many times as long as an idle one
 
 PLAYED = [
     Pair("QUEUED, a worker has it", "host key changed"),
