@@ -27,7 +27,7 @@ class Evidence:
     not_checked: tuple[str, ...]
     log: tuple[str, ...]
     cost: str  # how long the barrier and the tables took, and how many SMPs
-    witness: str  # which manager host read some of it too, and whether it agrees; "" when none did
+    second_reading: str  # which manager host read some of it too, and whether it agrees; "" when none did
 
     def count(self, name: str) -> int:
         """One number by its name in the evidence; 0 when it is not there."""
@@ -48,7 +48,7 @@ def evidence(rollout: Rollout) -> Evidence | None:
         not_checked=_texts(stored.get("not_checked", ())),
         log=_texts(stored.get("log", ())),
         cost=_cost(stored.get("seconds", {}), stored.get("smps")),
-        witness=_witness(stored.get("witness") or {}),
+        second_reading=_second_reading(stored.get("second_reading") or {}),
     )
 
 
@@ -63,7 +63,7 @@ def _cost(seconds: dict[str, float], smps: int | None) -> str:
     return ", ".join([*told, *([f"{smps:,} SMPs"] if smps else [])])
 
 
-def _witness(said: dict[str, Any]) -> str:
+def _second_reading(said: dict[str, Any]) -> str:
     """“sm-b, which wrote nothing, read 2 of the changed ports too, and agrees.”"""
     count = said.get("ports", 0)
     if not count:

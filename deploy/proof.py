@@ -13,7 +13,7 @@ from typing import Final
 from deploy import second_reading
 from deploy.log_lines import CountedLines, counted
 from deploy.look import HostView, Look, ManagerHosts, told
-from deploy.second_reading import Witness
+from deploy.second_reading import SecondReading
 from remote.errors import RemoteError, TablesMoved
 from remote.manager_host import HostVerbs, ReloadMark, Settled
 from subnet.errors import InvalidListing
@@ -29,8 +29,8 @@ MOST_READINGS: Final = 5  # a fabric that is swept during each of them cannot be
 MOST_SENTENCES: Final = 3
 LOG_GONE: Final = b"fabricui-host: the log before the rotation"  # the wrapper's own first line, log_since
 # They stand among the hosts' names, which hold no blanks.
-TABLES, LOG, WITNESS = "the tables", "the log", "the witness"
-WITNESS_S: Final = 10.0
+TABLES, LOG, SECOND = "the tables", "the log", "the second reading"
+SECOND_S: Final = 10.0
 
 
 class Unseen(Exception):
@@ -107,7 +107,7 @@ class Reading:
     hosts: Look
     log: bytes | None = field(repr=False)
     log_failure: str = ""
-    witness: Witness = field(default_factory=Witness)
+    second: SecondReading = field(default_factory=SecondReading)
 
 
 def read_behind_barrier(
@@ -119,11 +119,11 @@ def read_behind_barrier(
     smps_per_s: int,
     deadline_s: float,
     timeout_s: float,
-    witnessed: Callable[[], Mapping[GUID, int]] = dict,
+    read_twice: Callable[[], Mapping[GUID, int]] = dict,
 ) -> Reading:
     """Wait until the sweep after `mark` is over; then read every table from the master's host, its log, and all files.
 
-    The ports that `witnessed` gives with their LIDs are read by another manager host at the same time. All of it is
+    The ports that `read_twice` gives with their LIDs are read by another manager host at the same time. All of it is
     read again when another sweep rewrote the list meanwhile. Raises Unseen.
     """
     for _ in range(MOST_READINGS):
@@ -131,11 +131,11 @@ def read_behind_barrier(
             settled = master.barrier(mark, timeout_s=deadline_s)
         except RemoteError as error:
             raise Unseen(told(master.name, error)) from error
-        second = next((host for name, host in hosts.hosts.items() if name != master.name), None)
-        asked = witnessed() if second is not None else {}
+        other = next((host for name, host in hosts.hosts.items() if name != master.name), None)
+        asked = read_twice() if other is not None else {}
         calls: dict[str, Callable[[], object]] = {}
-        if second is not None and asked:
-            calls[WITNESS] = partial(second.witness, asked, timeout_s=WITNESS_S)
+        if other is not None and asked:
+            calls[SECOND] = partial(other.read_ports, asked, timeout_s=SECOND_S)
         answers = hosts.ask(
             calls
             | {
@@ -155,9 +155,9 @@ def read_behind_barrier(
             raise Unseen(told(master.name, error)) from error
         if fabric.list_mtime_ns != settled.list_mtime_ns:
             continue  # the topology is of a later sweep than the one the barrier waited for
-        told_by = "" if second is None else second.name
-        witness = second_reading.compared(told_by, answers.get(WITNESS), fabric, master=master.name)
-        return _reading(settled, data, fabric, answers, hosts=hosts, master=master.name, now=now, witness=witness)
+        told_by = "" if other is None else other.name
+        second = second_reading.compared(told_by, answers.get(SECOND), fabric, master=master.name)
+        return _reading(settled, data, fabric, answers, hosts=hosts, master=master.name, now=now, second=second)
     raise Unseen(
         f"Manager host {master.name}: the fabric was swept again during each of {MOST_READINGS} readings. Look for a "
         "link that goes up and down; it is read again by itself."
@@ -173,7 +173,7 @@ def _reading(
     hosts: ManagerHosts,
     master: str,
     now: datetime,
-    witness: Witness,
+    second: SecondReading,
 ) -> Reading:
     """Put a reading together. Which SM is what was read from the fabric with the tables, so no host is asked for it."""
     roles = {sm.guid: sm.state for sm in fabric.sms}
@@ -202,7 +202,7 @@ def _reading(
         Look(tuple(views)),
         log=log if isinstance(log, bytes) else None,
         log_failure=failure,
-        witness=witness,
+        second=second,
     )
 
 
@@ -317,7 +317,7 @@ def _verdict(
     if misled:
         return Verdict.MISLED, some(misled)
     open_points = [
-        *reading.witness.differ,
+        *reading.second.differ,
         *(discrepancy.sentence for discrepancy in compared.discrepancies),
         *(
             f"Port {guid} is {_state(compared, guid)}, so what it holds is not proven."

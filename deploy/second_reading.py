@@ -11,7 +11,7 @@ from subnet.observed import ObservedFabric
 
 
 @dataclass(frozen=True, slots=True)
-class Witness:
+class SecondReading:
     """What a manager host that has not written the tables reads of some affected ports, beside the master's reading.
 
     `differ` are sentences; `failure` says why there is no second reading, "" when there is one or nothing to read.
@@ -23,12 +23,12 @@ class Witness:
     failure: str = ""
 
 
-def compared(host: str, answer: object, fabric: ObservedFabric, *, master: str) -> Witness:
+def compared(host: str, answer: object, fabric: ObservedFabric, *, master: str) -> SecondReading:
     """Compare the second reading with the first, port by port; what only one of them has read says nothing."""
     if answer is None:
-        return Witness()
+        return SecondReading()
     if not isinstance(answer, Mapping):
-        return Witness(host, failure=f"No other manager host than {master} has read the ports: {answer}")
+        return SecondReading(host, failure=f"No other manager host than {master} has read the ports: {answer}")
     both = {
         guid: (fabric.ports[guid].pkeys, keys)
         for guid, keys in answer.items()
@@ -41,7 +41,7 @@ def compared(host: str, answer: object, fabric: ObservedFabric, *, master: str) 
         if dict(first) != dict(seen)
     )
     failure = "" if both else f"{host} could read none of the ports that {master} has read."
-    return Witness(host, len(both), differ, failure)
+    return SecondReading(host, len(both), differ, failure)
 
 
 def _entries(keys: Mapping[int, int]) -> str:

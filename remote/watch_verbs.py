@@ -16,7 +16,7 @@ from subnet.guid import GUID
 
 _WAY_S = 15.0  # of a call, beside what the verb itself may take
 NO_PORT = "-"
-MOST_WITNESSED = 64
+MOST_READ_PORTS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +86,8 @@ class Watched(Protocol):
     def options(self) -> OpenSMOptions:
         """Say which options OpenSM runs with. Raises OpenSMNotRunning."""
 
-    def witness(self, ports: Mapping[GUID, int], *, timeout_s: float) -> Mapping[GUID, Mapping[int, int] | None]:
-        """The P_Key tables (index → entry) of 1 to MOST_WITNESSED ports at the LIDs given; None: it was not read."""
+    def read_ports(self, ports: Mapping[GUID, int], *, timeout_s: float) -> Mapping[GUID, Mapping[int, int] | None]:
+        """The P_Key tables (index → entry) of 1 to MOST_READ_PORTS ports at the LIDs given; None: it was not read."""
 
 
 class Values(Protocol):
@@ -144,16 +144,16 @@ class WatchVerbs(ABC):
             keys={name: word == "set" for name, word in _pairs(values.all("key")).items()},
         )
 
-    def witness(self, ports: Mapping[GUID, int], *, timeout_s: float) -> Mapping[GUID, Mapping[int, int] | None]:
+    def read_ports(self, ports: Mapping[GUID, int], *, timeout_s: float) -> Mapping[GUID, Mapping[int, int] | None]:
         """See Watched."""
-        if not 1 <= len(ports) <= MOST_WITNESSED:
-            raise ValueError(f"witness takes 1 to {MOST_WITNESSED} ports, not {len(ports)}.")
+        if not 1 <= len(ports) <= MOST_READ_PORTS:
+            raise ValueError(f"read_ports takes 1 to {MOST_READ_PORTS} ports, not {len(ports)}.")
         words = [str(math.ceil(timeout_s)), *(f"{guid}:0x{lid:016x}" for guid, lid in ports.items())]
-        values = self._values(self._checked("witness", *words, timeout_s=timeout_s + _WAY_S))
+        values = self._values(self._checked("read_ports", *words, timeout_s=timeout_s + _WAY_S))
         try:
-            found = dict(_witnessed(line) for line in values.all("port"))
+            found = dict(_read_port(line) for line in values.all("port"))
         except (ValueError, InvalidGUID) as nonsense:
-            raise VerbFailed(0, f"Manager host {self.name}: witness answered nonsense ({nonsense}).") from nonsense
+            raise VerbFailed(0, f"Manager host {self.name}: read_ports answered nonsense ({nonsense}).") from nonsense
         return {guid: found.get(guid) for guid in ports}
 
     @abstractmethod
@@ -178,7 +178,7 @@ def _sm(line: str) -> FoundSM:
     )
 
 
-def _witnessed(line: str) -> tuple[GUID, Mapping[int, int] | None]:
+def _read_port(line: str) -> tuple[GUID, Mapping[int, int] | None]:
     guid, _, table = line.partition(" ")
     if table.startswith(NO_PORT):
         return GUID(guid), None

@@ -51,8 +51,8 @@ class WatchedFake:
         data = b"".join(json.dumps(line).encode() + b"\n" for line in kept)
         return ScanPart(data, last=last, has_more=len(rest) > len(some), total=len(ports))
 
-    def witness(self, ports: Mapping[GUID, int], *, timeout_s: float) -> dict[GUID, dict[int, int] | None]:
-        self._verb("witness")
+    def read_ports(self, ports: Mapping[GUID, int], *, timeout_s: float) -> dict[GUID, dict[int, int] | None]:
+        self._verb("read_ports")
         known = self.site.ports
         return {
             guid: dict(known[guid].pkeys)
