@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from deploy.models import Rollout
 from deploy.queries import running_rollout
 from inventory.models import Port, Server
+from partitions import link_loss
 from partitions.models import Cleaning, Membership, StagedChange
 from people.models import Tenant
 
@@ -49,7 +50,7 @@ _WHAT = {
 
 
 def passage(server: Server) -> Passage | None:
-    """The steps of `server`, or None when it does not change hands. Seven queries at most."""
+    """The steps of `server`, or None when it does not change hands. Ten queries at most."""
     ports = Port.objects.filter(hca__server=server)
     staged = list(StagedChange.objects.of_server(server).whole())
     owners = set(
@@ -86,13 +87,16 @@ def _at(index: int, *, former: set[str], to: set[str], server: Server, cleaned: 
     if index >= 2:
         notes["removed"] = "in force, and read from the fabric"
     if cleaned is not None:
-        notes["clean"] = f"{cleaned.by}, {cleaned.reason}"
+        notes["clean"] = f"{cleaned.doer}, {cleaned.reason}"
+    if index == 2:
+        notes["clean"] = _links(server)
     if index == 2 and to:
         notes["add"] = "staged; it waits for the server to be clean"
     what_next = (
         "Review the plan and roll it out: it holds the first half only.",
         "Wait for the proof.",
-        "Erase it, then mark it clean below, or let the provisioning system say so. Until then it takes no new key.",
+        "Erase it, then mark it clean below, or let the provisioning system say so; where the site takes that for "
+        "enough, the fabric says it by the loss of all its links. Until then it takes no new key.",
         "Review the plan and roll it out: it holds the second half.",
         "Wait for the proof.",
     )[index]
@@ -101,6 +105,13 @@ def _at(index: int, *, former: set[str], to: set[str], server: Server, cleaned: 
         for at, name in enumerate(NAMES)
     )
     return Passage(", ".join(sorted(former)), ", ".join(sorted(to)), steps, what_next)
+
+
+def _links(server: Server) -> str:
+    """How many of its ports the fabric showed down since its keys were taken away; nothing while it showed none."""
+    ports = list(link_loss.between_tenants(server.subnet).filter(hca__server=server))
+    seen = link_loss.lost(ports)
+    return f"link loss seen on {len(seen)} of {len(ports)} ports, in two looks each" if seen else ""
 
 
 def _is_rolling(server: Server, rows: Sequence[StagedChange]) -> bool:

@@ -1,5 +1,6 @@
 """What the drift pages show: open rows with their words, how old the coverage is, the posture, and what is over."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
@@ -8,6 +9,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from console import lamps
+from console.standbys import standbys
 from deploy import drifting, files, queries
 from deploy.drift_models import Drift, Watch
 from inventory.models import Subnet
@@ -62,8 +64,8 @@ def shown(row: Drift, *, most: int = 1000) -> DriftRow:
     return DriftRow(row, lamps.drift(row.kind, is_over=row.closed_at is not None), head, tuple(rest[:most]))
 
 
-def overview(subnet: Subnet) -> dict[str, Any]:
-    """Everything of the drift page beside the frame: three queries."""
+def overview(subnet: Subnet, *, ticked: Collection[str] = ()) -> dict[str, Any]:
+    """Everything of the drift page beside the frame: three queries. `ticked` standbys are to be gone without."""
     now = timezone.now()
     watch = Watch.objects.filter(subnet=subnet).first() or Watch(subnet=subnet, next_at=now)
     rows = drifting.open_drift(subnet)
@@ -77,6 +79,7 @@ def overview(subnet: Subnet) -> dict[str, Any]:
         "rows": [shown(row, most=6) for row in rows],
         "can_put_back": any(row.kind in MENDED for row in rows),
         "rogue": any(row.kind == Drift.Kind.ROGUE_SM for row in rows),
+        "standbys": standbys(watch.managers, ticked=ticked),
         "checks": _checks(watch),
         "over": [shown(row) for row in over[:MOST_OVER]],
         "interval_s": settings.WATCH_INTERVAL_S,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from deploy.models import Rollout
 
@@ -26,6 +27,7 @@ class Evidence:
     not_checked: tuple[str, ...]
     log: tuple[str, ...]
     cost: str  # how long the barrier and the tables took, and how many SMPs
+    second_reading: str  # which manager host read some of it too, and whether it agrees; "" when none did
 
     def count(self, name: str) -> int:
         """One number by its name in the evidence; 0 when it is not there."""
@@ -46,6 +48,7 @@ def evidence(rollout: Rollout) -> Evidence | None:
         not_checked=_texts(stored.get("not_checked", ())),
         log=_texts(stored.get("log", ())),
         cost=_cost(stored.get("seconds", {}), stored.get("smps")),
+        second_reading=_second_reading(stored.get("second_reading") or {}),
     )
 
 
@@ -58,6 +61,16 @@ def _cost(seconds: dict[str, float], smps: int | None) -> str:
     parts = (("barrier", "sweep barrier"), ("tables", "tables"))
     told = [f"{words} {seconds[name]:.1f} s" for name, words in parts if name in seconds]
     return ", ".join([*told, *([f"{smps:,} SMPs"] if smps else [])])
+
+
+def _second_reading(said: dict[str, Any]) -> str:
+    """“sm-b, which wrote nothing, read 2 of the changed ports too, and agrees.”"""
+    count = said.get("ports", 0)
+    if not count:
+        return ""
+    agrees = "and agrees" if not said["differ"] else f"and reads {said['differ']} of them otherwise"
+    whom = "1 of the changed ports" if count == 1 else f"{count} of the changed ports"
+    return f"{said['host']}, whose OpenSM has written nothing, read {whom} too, {agrees}."
 
 
 def closing(rollout: Rollout, found: Evidence | None) -> str:

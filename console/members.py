@@ -144,7 +144,7 @@ def server_ties(server: Server) -> ServerTies:
     return ServerTies(
         former=tuple(former),
         is_member=Membership.objects.filter(port__in=ports, partition__tenant__isnull=False).exists(),
-        cleaned=None if newest is None else (str(newest.by), newest.tenant.name, newest.at, newest.reason),
+        cleaned=None if newest is None else (newest.doer, newest.tenant.name, newest.at, newest.reason),
     )
 
 

@@ -37,6 +37,7 @@ urlpatterns = [
     path("rollouts/", rollouts.rollouts, name="rollouts"),
     path("rollouts/<str:public_id>/", rollouts.rollout, name="rollout"),
     path("rollouts/<str:public_id>/cancel/", rollouts.cancel, name="rollout_cancel"),
+    path("rollouts/<str:public_id>/accept/", rollouts.accept, name="rollout_accept"),
     path("rollouts/<str:public_id>/confirm/", rollouts.confirm, name="rollout_confirm"),
     path("rollouts/<str:public_id>/check/", rollouts.check_again, name="rollout_check"),
     path("rollouts/<str:public_id>/release/", rollouts.release, name="rollout_release"),

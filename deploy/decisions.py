@@ -3,7 +3,9 @@
 Reached through `deploy.operations`. Nothing here reaches a machine.
 """
 
-from collections.abc import Collection
+import hashlib
+import json
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from django.db import transaction
@@ -124,20 +126,34 @@ def confirm(*, rollout: Rollout, actor: Actor, reason: str = "") -> Rollout:
     return rollout
 
 
-def accept(*, rollout: Rollout, actor: Actor, reason: str) -> Rollout:
+def in_the_way(rollout: Rollout) -> tuple[dict[str, Any], list[str]]:
+    """What the last read-back found that a person may let stand, and nobody has yet.
+
+    Unaffected ports with another LID or state than before ({GUID: [LID, state]}), and affected ports that are absent.
+    """
+    found, before = rollout.read_back or {}, rollout.accepted or {"moved": {}, "absent": []}
+    moved = {guid: at for guid, at in found.get("moved", {}).items() if before["moved"].get(guid) != at}
+    return moved, [guid for guid in found.get("absent", []) if guid not in before["absent"]]
+
+
+def name_of(moved: Mapping[str, Any], absent: Collection[str]) -> str:
+    """Hex digits that name exactly these ports: what a person has looked at before saying that it may stand."""
+    return hashlib.sha256(json.dumps([sorted(moved.items()), sorted(absent)]).encode()).hexdigest()[:16]
+
+
+def accept(*, rollout: Rollout, actor: Actor, reason: str, seen: str | None = None) -> Rollout:
     """Let what moved beside an UNPROVEN rollout stand, so that it can be proven; `reason` says why that is right.
 
-    Accepted is what the last read-back found, and no more: unaffected ports with another LID or state than before,
-    and affected ports that are absent (they stay owed). Never a key, never a port that is there and cannot be read.
-    Raises ReasonNeeded, TooLate when nothing of that kind stands in the way.
+    Accepted is what the last read-back found (`in_the_way`), and no more; with `seen` only if that is what `name_of`
+    named. Absent ports stay owed. Never a key, never a port that is there and cannot be read. Raises ReasonNeeded,
+    TooLate when nothing of that kind stands in the way, or something else by now.
     """
     if not reason.strip():
         raise ReasonNeeded("Say why what moved may stand, so that the next person can read it in the trail.")
     now = timezone.now()
     with transaction.atomic():
         rollout.refresh_from_db()
-        found = rollout.read_back or {}
-        moved, absent = found.get("moved", {}), found.get("absent", [])
+        moved, absent = in_the_way(rollout)
         if rollout.state != State.UNPROVEN:
             raise TooLate(
                 f"The rollout of {rollout.revision} is {rollout.get_state_display()}: nothing waits for this."
@@ -146,7 +162,11 @@ def accept(*, rollout: Rollout, actor: Actor, reason: str) -> Rollout:
             raise TooLate(
                 f"What keeps the rollout of {rollout.revision} unproven is not yours to accept: {rollout.cause}"
             )
-        # What was accepted before is not found again.
+        if seen is not None and seen != name_of(moved, absent):
+            raise TooLate(
+                f"The fabric was read again since you looked, and what stands in the way of {rollout.revision} is "
+                "another list of ports now. Look at it, then decide."
+            )
         before: dict[str, Any] = rollout.accepted or {"moved": {}, "absent": []}
         accepted = {
             "by": actor.name,

@@ -5,7 +5,8 @@ Shape of `Rollout.read_back`:
  "discrepancies": [sentence], "owed": [port GUID], "drifted": [port GUID], "not_checked": [sentence],
  "census": [{"guid", "lid", "state", "priority", "registered", "leaf", "leaf_port"}], "census_problems": [sentence],
  "log": [line], "hosts": [{"name", "role", "digest"}],
- "seconds": {"barrier", "tables"}, "ages": {"before_s"}, "smps", "moved", "absent"}
+ "seconds": {"barrier", "tables"}, "ages": {"before_s"}, "smps", "moved", "absent",
+ "second_reading": {"host", "ports" read by it and by the master, "differ"}}
 Lists of ports and sentences are cut after 100; the counts are of all. Whole are "moved" {port GUID: [LID, state]}, the
 unaffected ports with another LID or state than before, and "absent", the affected ports that are (`decisions.accept`).
 """
@@ -27,7 +28,8 @@ MOST: Final = 100
 def read_back(judgement: Judgement, *, registered: Collection[GUID], before_at: datetime | None) -> dict[str, Any]:
     """The evidence of one judgement; `before_at` is when the tables compared with were read."""
     reading, compared = judgement.reading, judgement.compared
-    not_checked = [*compared.not_checked, *([reading.log_failure] if reading.log_failure else [])]
+    second = reading.second
+    not_checked = [*compared.not_checked, *(text for text in (reading.log_failure, second.failure) if text)]
     return {
         "counts": compared.counts,
         "discrepancies": [discrepancy.sentence for discrepancy in compared.discrepancies][:MOST],
@@ -43,6 +45,7 @@ def read_back(judgement: Judgement, *, registered: Collection[GUID], before_at: 
         "seconds": {"barrier": round(reading.settled.waited_s, 3), "tables": round(reading.fabric.seconds, 3)},
         "ages": {"before_s": None if before_at is None else round((reading.read_at - before_at).total_seconds(), 1)},
         "smps": reading.fabric.smps,
+        "second_reading": {"host": second.host, "ports": second.ports, "differ": len(second.differ)},
     }
 
 

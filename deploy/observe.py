@@ -16,7 +16,7 @@ from django.utils import timezone
 from audit.actions import Action
 from audit.record import record
 from audit.values import SYSTEM, Subject
-from deploy import evidence, files, queries, table_history, tables
+from deploy import evidence, files, queries, table_history, tables, whole_looks
 from deploy.look import Look, ManagerHosts, told
 from deploy.models import RUNNING, Fence, Observation
 from deploy.proof import Unseen
@@ -113,6 +113,7 @@ def _keep(
     if kept:
         # Found by our own discovery, so a port that is not among them is not there.
         record_seen(subnet=observation.subnet, readings=fabric.ports.values(), at=at, is_complete=True)
+        whole_looks.tell(observation.subnet)
 
 
 def processes(look: Look) -> dict[str, tuple[int, ...]]:

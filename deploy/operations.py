@@ -16,17 +16,15 @@ from django.utils import timezone
 from audit.actions import Action
 from audit.record import record
 from audit.values import Actor, Subject
-from deploy import deadlines, files, queries, tables
+from deploy import deadlines, files, going_without, queries, tables
 from deploy.decisions import accept, cancel, check_again, confirm, release_stuck
 from deploy.errors import (
     AdoptionUnfinished,
     NothingToDo,
     NotWritable,
     PolicyRefused,
-    ReasonNeeded,
     StaleObservation,
     StaleRevision,
-    StandbyNeeded,
     SubnetBusy,
 )
 from deploy.leave import require_leave
@@ -35,7 +33,6 @@ from deploy.trail import OBSERVE, RUN, subject_of, wake
 from inventory.models import ManagerHost, Subnet
 from subnet import policy_reading
 from subnet.guid import GUID
-from subnet.moves import needs_every_standby
 from subnet.partitions_conf import NEWEST, NO_PARENT, Header, Layout, digest, render, table_digest
 from subnet.policy import Limits, check
 from subnet.table import PartitionTable
@@ -191,8 +188,9 @@ def start(
     StaleObservation, NotReversible, DeadlineOutOfRange, ReasonNeeded, StandbyNeeded.
     """
     now = timezone.now()
-    if without:
-        _refuse_without(revision, without, reason)
+    may_lack = going_without.terms(subnet=revision.subnet, hosts=without, actor=actor, reason=reason)
+    if may_lack is not None:
+        going_without.require_harmless(revision, without)
     if confirm_within is not None:
         deadlines.require_reversible(revision, confirm_within)
     with transaction.atomic():
@@ -214,7 +212,7 @@ def start(
             requested_at=now,
             confirm_within_s=None if confirm_within is None else int(confirm_within.total_seconds()),
             undoes=undoes,
-            without={"hosts": sorted(without), "by": actor.name, "reason": reason} if without else None,
+            without=may_lack,
         )
         held = Fence.objects.filter(
             pk=fence.pk, rollout=None, current_id=revision.parent_id, generation=fence.generation
@@ -234,7 +232,7 @@ def start(
                 "digest": revision.digest,
                 **({} if rollout.confirm_within_s is None else {"confirm_within_s": rollout.confirm_within_s}),
                 **({} if undoes is None else {"undoes": undoes.public_id}),
-                **({} if rollout.without is None else {"without": rollout.without["hosts"]}),
+                **({} if may_lack is None else {"without": may_lack["hosts"]}),
             },
             reason=reason,
             revision_key=revision.public_id,
@@ -272,23 +270,6 @@ def _refuse_start(subnet: Subnet, fence: Fence, revision: Revision, *, undoes: R
         raise SubnetBusy(
             f"The rollout of {fence.current} waits to be confirmed until {unconfirmed.confirm_by:%H:%M:%S} UTC, or it "
             "is taken back. Confirm it first."
-        )
-
-
-def _refuse_without(revision: Revision, without: Collection[str], reason: str) -> None:
-    """A standby that keeps the old file gives back at a takeover whatever this revision takes away."""
-    names = ", ".join(sorted(without))
-    if not reason.strip():
-        raise ReasonNeeded(f"Say why the rollout should go without {names}, so that the next person can read it.")
-    known = set(ManagerHost.objects.filter(subnet=revision.subnet_id).values_list("name", flat=True))
-    if unknown := sorted(set(without) - known):
-        raise NotWritable(f"Subnet {revision.subnet} has no manager host {unknown[0]}.")
-    parent = revision.parent
-    why = "" if parent is None else needs_every_standby(parent.partition_table(), revision.partition_table())
-    if why:
-        raise StandbyNeeded(
-            f"{str(revision).capitalize()} cannot go out without {names}, because {why}: a takeover by a host with the "
-            "old file would undo that. Bring the host back, or take it out of service and retire it."
         )
 
 

@@ -3,14 +3,17 @@
 `read_behind_barrier` reaches the hosts; everything else here is pure (ground truth: read-back, 1).
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
 from typing import Final
 
+from deploy import second_reading
 from deploy.log_lines import CountedLines, counted
 from deploy.look import HostView, Look, ManagerHosts, told
+from deploy.second_reading import SecondReading
 from remote.errors import RemoteError, TablesMoved
 from remote.manager_host import HostVerbs, ReloadMark, Settled
 from subnet.errors import InvalidListing
@@ -25,7 +28,9 @@ from subnet.table import PartitionTable
 MOST_READINGS: Final = 5  # a fabric that is swept during each of them cannot be proven now
 MOST_SENTENCES: Final = 3
 LOG_GONE: Final = b"fabricui-host: the log before the rotation"  # the wrapper's own first line, log_since
-TABLES, LOG = "the tables", "the log"  # stand among the hosts' names, which hold no blanks
+# They stand among the hosts' names, which hold no blanks.
+TABLES, LOG, SECOND = "the tables", "the log", "the second reading"
+SECOND_S: Final = 10.0
 
 
 class Unseen(Exception):
@@ -102,6 +107,7 @@ class Reading:
     hosts: Look
     log: bytes | None = field(repr=False)
     log_failure: str = ""
+    second: SecondReading = field(default_factory=SecondReading)
 
 
 def read_behind_barrier(
@@ -113,18 +119,26 @@ def read_behind_barrier(
     smps_per_s: int,
     deadline_s: float,
     timeout_s: float,
+    read_twice: Callable[[], Mapping[GUID, int]] = dict,
 ) -> Reading:
     """Wait until the sweep after `mark` is over; then read every table from the master's host, its log, and all files.
 
-    Reads again when another sweep rewrote the list meanwhile. Raises Unseen.
+    The ports that `read_twice` gives with their LIDs are read by another manager host at the same time. All of it is
+    read again when another sweep rewrote the list meanwhile. Raises Unseen.
     """
     for _ in range(MOST_READINGS):
         try:
             settled = master.barrier(mark, timeout_s=deadline_s)
         except RemoteError as error:
             raise Unseen(told(master.name, error)) from error
+        other = next((host for name, host in hosts.hosts.items() if name != master.name), None)
+        asked = read_twice() if other is not None else {}
+        calls: dict[str, Callable[[], object]] = {}
+        if other is not None and asked:
+            calls[SECOND] = partial(other.read_ports, asked, timeout_s=SECOND_S)
         answers = hosts.ask(
-            {
+            calls
+            | {
                 TABLES: lambda: master.read_tables(topology="list", smps_per_s=smps_per_s, timeout_s=timeout_s),
                 LOG: lambda: master.log_since(mark),
                 **{name: host.read for name, host in hosts.hosts.items()},
@@ -141,7 +155,9 @@ def read_behind_barrier(
             raise Unseen(told(master.name, error)) from error
         if fabric.list_mtime_ns != settled.list_mtime_ns:
             continue  # the topology is of a later sweep than the one the barrier waited for
-        return _reading(settled, data, fabric, answers, hosts=hosts, master=master.name, now=now)
+        told_by = "" if other is None else other.name
+        second = second_reading.compared(told_by, answers.get(SECOND), fabric, master=master.name)
+        return _reading(settled, data, fabric, answers, hosts=hosts, master=master.name, now=now, second=second)
     raise Unseen(
         f"Manager host {master.name}: the fabric was swept again during each of {MOST_READINGS} readings. Look for a "
         "link that goes up and down; it is read again by itself."
@@ -157,6 +173,7 @@ def _reading(
     hosts: ManagerHosts,
     master: str,
     now: datetime,
+    second: SecondReading,
 ) -> Reading:
     """Put a reading together. Which SM is what was read from the fabric with the tables, so no host is asked for it."""
     roles = {sm.guid: sm.state for sm in fabric.sms}
@@ -178,7 +195,14 @@ def _reading(
     if isinstance(log, bytes) and log.startswith(LOG_GONE):
         failure = f"Of the log of manager host {master} only what came after its rotation was read."
     return Reading(
-        settled, data, fabric, now, Look(tuple(views)), log=log if isinstance(log, bytes) else None, log_failure=failure
+        settled,
+        data,
+        fabric,
+        now,
+        Look(tuple(views)),
+        log=log if isinstance(log, bytes) else None,
+        log_failure=failure,
+        second=second,
     )
 
 
@@ -293,6 +317,7 @@ def _verdict(
     if misled:
         return Verdict.MISLED, some(misled)
     open_points = [
+        *reading.second.differ,
         *(discrepancy.sentence for discrepancy in compared.discrepancies),
         *(
             f"Port {guid} is {_state(compared, guid)}, so what it holds is not proven."

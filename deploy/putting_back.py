@@ -5,6 +5,7 @@ such a rollout accepts any file, or none. The tables before are read by the work
 ports have to change, and every other one is judged by the revision alone.
 """
 
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -16,7 +17,7 @@ from audit import nudge
 from audit.actions import Action
 from audit.record import record
 from audit.values import SYSTEM, Actor
-from deploy import drifting, evidence, files, observe, operations, queries, table_history, tables
+from deploy import drifting, evidence, files, going_without, observe, operations, queries, table_history, tables
 from deploy.drift_models import Drift, Watch
 from deploy.errors import DeployError, NothingToDo, StaleObservation, SubnetBusy
 from deploy.leave import require_leave
@@ -36,14 +37,17 @@ LOOK: Final = "put-back"  # why the observation was taken
 AT_MOST_EVERY: Final = timedelta(hours=1)  # of what FabricUI puts back by itself
 
 
-def put_back(*, subnet: Subnet, actor: Actor, reason: str = "") -> Rollout:
+def put_back(*, subnet: Subnet, actor: Actor, reason: str = "", without: Collection[str] = ()) -> Rollout:
     """Queue a rollout of the current revision's bytes to every manager host; it ends PROVEN, or in a named state.
 
     A lost isolation does not refuse it, for it is what mends that. Asked again while it runs, it is the same rollout.
-    Raises NotWritable, SubnetFrozen, FabricAlarm while a rogue SM is at work, SubnetBusy, StaleObservation when no
-    table was ever read, NothingToDo without a revision of FabricUI's own.
+    `without` names standbys that it may go without when they cannot be staged, and `reason` says why: their files stay
+    as they are, which a takeover already threatens; such a rollout is DEGRADED until they are back. Raises NotWritable,
+    SubnetFrozen, FabricAlarm while a rogue SM is at work, SubnetBusy, StaleObservation when no table was ever read,
+    NothingToDo without a revision of FabricUI's own, ReasonNeeded.
     """
     now = timezone.now()
+    may_lack = going_without.terms(subnet=subnet, hosts=without, actor=actor, reason=reason)
     with transaction.atomic():
         subnet = Subnet.objects.get(pk=subnet.pk)
         fence = Fence.objects.select_for_update(of=("self",)).select_related("current").filter(subnet=subnet).first()
@@ -68,7 +72,7 @@ def put_back(*, subnet: Subnet, actor: Actor, reason: str = "") -> Rollout:
         rollout = Rollout.objects.create(
             subnet=subnet, revision=fence.current, parent=fence.current, before=before,
             generation=fence.generation + 1, started_by_key=actor.key, started_by_name=actor.name, reason=reason,
-            requested_at=now,
+            requested_at=now, without=may_lack,
         )  # fmt: skip
         held = Fence.objects.filter(pk=fence.pk, rollout=None, current=fence.current, generation=fence.generation)
         if held.update(rollout=rollout, generation=fence.generation + 1) != 1:
@@ -86,6 +90,7 @@ def put_back(*, subnet: Subnet, actor: Actor, reason: str = "") -> Rollout:
                 "state": rollout.state,
                 "digest": fence.current.digest,
                 "put_back": True,
+                **({} if may_lack is None else {"without": may_lack["hosts"]}),
             },
             reason=reason,
         )

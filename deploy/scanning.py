@@ -12,7 +12,7 @@ from typing import Final
 
 from django.conf import settings
 
-from deploy import drift_causes, drifting
+from deploy import drift_causes, drifting, whole_looks
 from deploy.drift_findings import Finding, Seen
 from deploy.drift_models import Drift, Watch
 from deploy.drift_tables import FEW, PartJudgement, finding_of, judge_part, merged
@@ -67,6 +67,8 @@ class Scan:
                 # Only a look from the first port to the last can say of one that it is not there any more.
                 is_complete = from_the_start and not part.has_more
                 record_seen(subnet=self.subnet, readings=seen, at=self.clock(), is_complete=is_complete)
+                if is_complete:
+                    whole_looks.tell(self.subnet)
         return doubtful
 
     def _reader(self) -> HostView | None:

@@ -20,6 +20,7 @@ from deploy.proof import Expectation, Judgement, Unseen, expect, expect_back, ju
 from deploy.story import READ_TIMEOUT_S
 from inventory.models import ManagerHost
 from remote.manager_host import ReloadMark
+from remote.watch_verbs import MOST_READ_PORTS
 from subnet.census import where
 from subnet.guid import GUID
 from subnet.index import PortHistory
@@ -133,6 +134,7 @@ class Terms:
             smps_per_s=settings.READ_SMPS_PER_S,
             deadline_s=settings.PROOF_DEADLINE_S,
             timeout_s=READ_TIMEOUT_S,
+            read_twice=lambda: _some_with_lid(expectation.result()),
         )
         return judge(
             reading,
@@ -194,6 +196,14 @@ class Terms:
             mends=self.mends,
             by_table_alone=putting_back.is_put_back(rollout),
         )
+
+
+def _some_with_lid(expectation: Expectation) -> dict[GUID, int]:
+    """Affected ports, spread over all of them, with the LID they had before: what a second manager host reads too."""
+    known = {guid: expectation.before.ports.get(guid) for guid in sorted(expectation.affected)}
+    lids = {guid: port.lid for guid, port in known.items() if port is not None and port.lid}
+    step = -(-len(lids) // MOST_READ_PORTS) or 1
+    return dict(list(lids.items())[::step])
 
 
 def _with_accepted(before: ObservedFabric, moved: Mapping[str, Sequence[Any]]) -> ObservedFabric:

@@ -4,7 +4,6 @@ import argparse
 import json
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,7 @@ def measure(arguments: argparse.Namespace) -> Figures:
             with arguments.record.open("a", encoding="utf-8") as record:
                 record.write(json.dumps(outcome.to_json()) + "\n")
 
-    outcomes, planted, status = _play_all(wanted, tell=tell)
+    outcomes, planted, status = play_all(wanted, tell=tell)
     return {
         "tried": len({str(outcome.pair) for outcome in outcomes}),
         "violations": sum(len(outcome.violations) for outcome in outcomes),
@@ -46,9 +45,10 @@ def measure(arguments: argparse.Namespace) -> Figures:
     }
 
 
-def _play_all(
+def play_all(
     pairs: Sequence[Pair], *, tell: Callable[[Outcome], None]
 ) -> tuple[list[Outcome], dict[str, bool], dict[str, Any]]:
+    """Play `pairs` on one lab: what became of each, which planted violations were seen, the observer's status."""
     outcomes = []
     with (
         tempfile.TemporaryDirectory(prefix="fabricui-faults-") as name,
@@ -96,19 +96,6 @@ def _tell(outcome: Outcome) -> None:
     )  # fmt: skip
 
 
-def stream(only: Sequence[str]) -> int:
-    """Play the pairs with exactly these names and print each outcome as one JSON line, the planted ones last."""
-    wanted = [pair for pair in PAIRS if str(pair) in only]
-
-    def tell(outcome: Outcome) -> None:
-        print(json.dumps(outcome.to_json()), flush=True)
-
-    began = time.monotonic()
-    _, planted, status = _play_all(wanted, tell=tell)
-    print(json.dumps({"planted": planted, "status": status, "seconds": round(time.monotonic() - began, 1)}), flush=True)
-    return 0
-
-
 BENCH = Bench(
     measure=measure,
     targets={
@@ -119,7 +106,3 @@ BENCH = Bench(
     scale=f"{SERVERS} servers with {HCAS} HCAs each",
     servers=SERVERS,
 )  # fmt: skip
-
-
-if __name__ == "__main__":
-    raise SystemExit(stream(sys.argv[1:]))

@@ -30,7 +30,7 @@ from lab.site import Site
 from lab.smp import BLOCK, NODE_INFO, P_KEY_TABLE, Seat
 from subnet.guid import GUID
 
-PAUSE_S = 0.1  # between two samples
+PAUSE_S = 0.2  # between two samples: it shares the processors with what it watches
 ANSWER_MS = 100
 READY_WITHIN_S = 20.0
 

@@ -21,15 +21,15 @@ SWEEP_WITHIN_S = 10.0  # of the largest fabric the lab is used for, several time
 TRIES = 4
 
 
-def settle(site: "Site", *, quiet_s: float) -> None:
-    """Return once the first manager host's SM is master and has ended a sweep that a reload asked for.
+def settle(site: "Site", *, quiet_s: float) -> str:
+    """The host name of the master, once it has ended a sweep that a reload asked for and the other one stands by.
 
     Restarts both SMs when it does not; raises LabError after TRIES of that.
     """
     for _ in range(TRIES):
         try:
-            site.wait_for_roles()
-            _reload_and_wait(site)
+            name = site.wait_for_roles()
+            _reload_and_wait(site, name)
         except LabError as error:
             print(f"Starting both SMs again: {error}", file=sys.stderr)
             for manager in site.managers:
@@ -38,13 +38,13 @@ def settle(site: "Site", *, quiet_s: float) -> None:
             for manager in site.managers:
                 site.order("start_opensm", manager=manager.name, partitions=None)
             continue
-        wait_until_quiet(site.manager(str(site.master())).list_file, quiet_s=quiet_s)
-        return
+        wait_until_quiet(site.manager(name).list_file, quiet_s=quiet_s)
+        return name
     raise LabError(f"The master ended no sweep, and starting both SMs again {TRIES} times did not help.")
 
 
-def _reload_and_wait(site: "Site") -> None:
-    master = site.manager(str(site.master()))
+def _reload_and_wait(site: "Site", name: str) -> None:
+    master = site.manager(name)
     before = master.list_file.stat().st_mtime_ns if master.list_file.exists() else 0
     os.kill(master.opensm_pid, signal.SIGHUP)
     wait_until(

@@ -241,14 +241,19 @@ class Site:
         boxes = self.fabric.managers + self.fabric.servers
         return next(box.hostname for box in boxes if masters[0] in box.port_guids)
 
-    def wait_for_roles(self, *, timeout_s: float = 30.0) -> None:
-        """Return once one registered SM is master and the other standby; raise LabError after `timeout_s`."""
+    def wait_for_roles(self, *, timeout_s: float = 30.0) -> str:
+        """The host name of the master, once one registered SM is master and the other standby.
 
-        def settled() -> bool:
-            states = [self.sms().get(box.hcas[0].port_guid, {}).get("state") for box in self.fabric.managers]
-            return sorted(str(state) for state in states) == ["MASTER", "STANDBY"]
+        Raises LabError after `timeout_s`. Each look starts a process.
+        """
 
-        wait_until(settled, timeout_s=timeout_s, what="one master and one standby SM")
+        def settled() -> str | None:
+            sms = self.sms()
+            states = {box.hostname: sms.get(box.hcas[0].port_guid, {}).get("state") for box in self.fabric.managers}
+            masters = [name for name, state in states.items() if state == "MASTER"]
+            return masters[0] if sorted(map(str, states.values())) == ["MASTER", "STANDBY"] else None
+
+        return str(wait_until(settled, timeout_s=timeout_s, what="one master and one standby SM"))
 
     def wait_for_master(self, hostname: str, *, timeout_s: float = 30.0) -> float:
         """The seconds until the SM of `hostname` was the only master."""

@@ -11,6 +11,8 @@ class PartitionsConfig(AppConfig):
 
     def ready(self) -> None:
         from audit import follow
-        from partitions import mirror
+        from deploy import whole_looks
+        from partitions import link_loss, mirror
 
         follow.register("partitions.mirror", mirror.FOLLOWED, mirror.follow)
+        whole_looks.register("partitions.link_loss", link_loss.notice)

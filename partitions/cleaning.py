@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from audit.actions import Action
 from audit.record import record
+from audit.values import Actor
 from deploy import files
 from deploy.models import Observation, Revision, Rollout
 from deploy.queries import current_revision, latest_observation, observed_fabric, tables_were_true_since
@@ -23,18 +24,19 @@ from partitions.doer import Doer, as_actor, as_person
 from partitions.errors import MoveRefused
 from partitions.models import Cleaning, Partition
 from partitions.standing import Standing
+from people.models import User
 from people.permissions import is_operator
 from subnet.guid import GUID
 from subnet.pkey import FULL_BIT, PKey
 
 
-@transaction.atomic
 def mark_clean(*, server: Server, actor: Doer, reason: str) -> tuple[Cleaning, ...]:
     """Let any tenant take `server` from now on; `reason` says how it was made clean. One row for each port.
 
     Only for operators, and only once it is proven that no port of it holds a tenant's key: it is in nobody's partition
     in the current revision, no rollout touches it, the latest reading shows no such key on it, and a reading after
-    every attempt to give it one has seen its ports. Raises MoveRefused.
+    every attempt to give it one, and after every proof that a person accepted without its ports, has seen them. Raises
+    MoveRefused.
     """
     person = as_person(actor)
     if not is_operator(person):
@@ -45,6 +47,15 @@ def mark_clean(*, server: Server, actor: Doer, reason: str) -> tuple[Cleaning, .
             "it in the trail.",
             rule="reason_needed",
         )
+    return clean(server=server, by=person, actor=as_actor(actor), reason=reason)
+
+
+@transaction.atomic
+def clean(*, server: Server, by: User | None, actor: Actor, reason: str) -> tuple[Cleaning, ...]:
+    """Write that `server` is clean, by a person (`by`) or by what the fabric showed; both need the same proof.
+
+    Raises MoveRefused.
+    """
     mirror.catch_up(server.subnet)
     standing = Standing.of(server)
     ports = list(Port.objects.filter(hca__server=server).select_related("former_tenant").order_by("guid"))
@@ -58,14 +69,13 @@ def mark_clean(*, server: Server, actor: Doer, reason: str) -> tuple[Cleaning, .
     _refuse_unproven(server, bound, current)
     at = timezone.now()
     rows = Cleaning.objects.bulk_create(
-        Cleaning(port=port, tenant=port.former_tenant, revision=current, by=person, at=at, reason=reason)
-        for port in bound
+        Cleaning(port=port, tenant=port.former_tenant, revision=current, by=by, at=at, reason=reason) for port in bound
     )
     Port.objects.filter(pk__in=[port.pk for port in bound]).update(former_tenant=None)
     tenants = {port.former_tenant for port in bound if port.former_tenant is not None}
     record(
         action=Action.SERVER_CLEAN,
-        actor=as_actor(actor),
+        actor=actor,
         subject=server_subject(server),
         before={"former_tenants": sorted(tenant.name for tenant in tenants)},
         after={"ports": len(bound), "revision": current.number},
@@ -95,7 +105,8 @@ def _refuse_unproven(server: Server, bound: Iterable[Port], current: Revision) -
     seen = {} if observation is None else observed_fabric(observation).ports
     owned = set(Partition.objects.filter(subnet=server.subnet, tenant__isnull=False).values_list("pkey", flat=True))
     ports = list(bound)
-    stuck, restored = _stuck(current), _restored(server, {GUID(port.guid) for port in ports})
+    guids = {GUID(port.guid) for port in ports}
+    stuck, restored, excused = _stuck(current), _restored(server, guids), _excused(server, guids)
     for port in ports:
         reading = seen.get(GUID(port.guid))
         held = [] if reading is None else sorted(owned & {entry & ~FULL_BIT for entry in reading.pkeys.values()})
@@ -111,12 +122,35 @@ def _refuse_unproven(server: Server, bound: Iterable[Port], current: Revision) -
                 "not proven. Mark the server clean once another rollout is proven.",
                 rule="not_proven",
             )
+        if GUID(port.guid) in excused and (reading is None or not reading.is_read):
+            raise MoveRefused(
+                f"Port {port} of {server} was not on the fabric when its keys were taken away, and "
+                f"{excused[GUID(port.guid)]} let that stand: what it holds was never read. Bring its link up, look at "
+                "the fabric, then mark the server clean.",
+                rule="not_proven",
+            )
         if GUID(port.guid) in restored and (reading is None or not reading.is_read):
             raise MoveRefused(
                 f"A rollout that gave port {port} of {server} a tenant's key was restored, and the port was not read "
                 "since. Look at the fabric while the port is up, then mark the server clean.",
                 rule="not_proven",
             )
+
+
+def _excused(server: Server, guids: Set[GUID]) -> dict[GUID, str]:
+    """Those of `guids` that a person let be absent when a rollout was proven, with the name. One query.
+
+    What was cleaned since is clean of it.
+    """
+    cleaned = Cleaning.objects.filter(port__hca__server=server).aggregate(newest=Max("at"))["newest"]
+    accepted = Rollout.objects.filter(subnet=server.subnet, accepted__isnull=False)
+    if cleaned is not None:
+        accepted = accepted.filter(finished_at__gt=cleaned)
+    found: dict[GUID, str] = {}
+    for said in accepted.values_list("accepted", flat=True):
+        assert said is not None  # noqa: S101  the query asked for those
+        found |= {GUID(guid): str(said["by"]) for guid in said["absent"] if GUID(guid) in guids}
+    return found
 
 
 def _refuse_drift(observation: Observation, current: Revision) -> None:

@@ -1,5 +1,6 @@
 """Partition, Membership and DefaultRule (mirrors of the current revision), StagedChange and StagedDefault (what a
-person wants next), Cleaning (a person's word that a server may go to another tenant), Replacement (a port's new GUID).
+person wants next), Cleaning (a word that a server may go to another tenant), LinkLoss (what the fabric showed of its
+links), Replacement (a port's new GUID).
 """
 
 from typing import Self
@@ -167,7 +168,8 @@ class Cleaning(models.Model):
     port = models.ForeignKey(Port, on_delete=models.PROTECT, related_name="cleanings")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+")  # the former one
     revision = models.ForeignKey(Revision, on_delete=models.PROTECT, related_name="+")  # that proved the removal
-    by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="cleanings")
+    # None: FabricUI itself, because the fabric showed that every link was lost (`partitions/link_loss.py`)
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="cleanings")
     at = models.DateTimeField()
     reason = models.TextField()
 
@@ -176,6 +178,25 @@ class Cleaning(models.Model):
 
     def __str__(self) -> str:
         return f"{self.port} is clean of {self.tenant}"
+
+    @property
+    def doer(self) -> str:
+        """Whose word it is."""
+        return "FabricUI" if self.by is None else str(self.by)
+
+
+class LinkLoss(models.Model):
+    """A port between two tenants that the fabric showed down; see `partitions/link_loss.py`."""
+
+    port = models.ForeignKey(Port, on_delete=models.CASCADE, related_name="link_losses")
+    seen_at = models.DateTimeField()  # the whole look that did not find its link
+    again_at = models.DateTimeField(null=True)  # the next one, which did not either; None: seen once, and not believed
+
+    class Meta:
+        indexes = [models.Index(fields=["port", "-seen_at"], name="link_loss_newest")]
+
+    def __str__(self) -> str:
+        return f"link of {self.port} was down at {self.seen_at}"
 
 
 class ReplacementQuerySet(models.QuerySet["Replacement"]):

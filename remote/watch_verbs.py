@@ -1,6 +1,6 @@
-"""What the watch may ask of one manager host: who runs an SM, some ports' tables, and the options OpenSM runs with.
+"""What may be asked of any manager host, master or not: who runs an SM, some ports' tables, OpenSM's options.
 
-All three only read. Keys are never told: an answer says that one is set, not which.
+All of it only reads. Keys are never told: an answer says that one is set, not which.
 """
 
 import json
@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from remote.errors import VerbFailed
+from subnet.errors import InvalidGUID
 from subnet.guid import GUID
 
 _WAY_S = 15.0  # of a call, beside what the verb itself may take
 NO_PORT = "-"
+MOST_READ_PORTS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,9 @@ class Watched(Protocol):
     def options(self) -> OpenSMOptions:
         """Say which options OpenSM runs with. Raises OpenSMNotRunning."""
 
+    def read_ports(self, ports: Mapping[GUID, int], *, timeout_s: float) -> Mapping[GUID, Mapping[int, int] | None]:
+        """The P_Key tables (index → entry) of 1 to MOST_READ_PORTS ports at the LIDs given; None: it was not read."""
+
 
 class Values(Protocol):
     """The `key=value` lines of one answer."""
@@ -139,6 +144,18 @@ class WatchVerbs(ABC):
             keys={name: word == "set" for name, word in _pairs(values.all("key")).items()},
         )
 
+    def read_ports(self, ports: Mapping[GUID, int], *, timeout_s: float) -> Mapping[GUID, Mapping[int, int] | None]:
+        """See Watched."""
+        if not 1 <= len(ports) <= MOST_READ_PORTS:
+            raise ValueError(f"read_ports takes 1 to {MOST_READ_PORTS} ports, not {len(ports)}.")
+        words = [str(math.ceil(timeout_s)), *(f"{guid}:0x{lid:016x}" for guid, lid in ports.items())]
+        values = self._values(self._checked("read_ports", *words, timeout_s=timeout_s + _WAY_S))
+        try:
+            found = dict(_read_port(line) for line in values.all("port"))
+        except (ValueError, InvalidGUID) as nonsense:
+            raise VerbFailed(0, f"Manager host {self.name}: read_ports answered nonsense ({nonsense}).") from nonsense
+        return {guid: found.get(guid) for guid in ports}
+
     @abstractmethod
     def _checked(self, verb: str, *arguments: str, stdin: bytes = b"", timeout_s: float | None = None) -> bytes:
         """The answer of a verb of the pinned wrapper."""
@@ -159,6 +176,13 @@ def _sm(line: str) -> FoundSM:
         leaf="" if leaf == NO_PORT else GUID(leaf),
         leaf_port=int(leaf_port),
     )
+
+
+def _read_port(line: str) -> tuple[GUID, Mapping[int, int] | None]:
+    guid, _, table = line.partition(" ")
+    if table.startswith(NO_PORT):
+        return GUID(guid), None
+    return GUID(guid), {int(index): int(entry, 16) for index, entry in json.loads(table).items()}
 
 
 def _followed(line: str) -> tuple[int, tuple[int, GUID]]:

@@ -44,8 +44,9 @@ def put_back(request: HttpRequest) -> HttpResponse:
     subnet = _subnet(request)
     try:
         rollout = putting_back.put_back(
-            subnet=subnet, actor=actor_of(request.user), reason=request.POST.get("reason", "")
-        )
+            subnet=subnet, actor=actor_of(request.user), reason=request.POST.get("reason", ""),
+            without=request.POST.getlist("without"),
+        )  # fmt: skip
     except DeployError as refusal:
         return _page(request, subnet, status=409, refusal=str(refusal))
     return redirect("console:rollout", public_id=rollout.public_id)
@@ -114,7 +115,8 @@ def _page(request: HttpRequest, subnet: Subnet, *, status: int = 200, refusal: s
         "blocked": obstacle(subnet),
         "refusal": refusal,
         "may_act": is_operator(request.user),
-        **drifts.overview(subnet),
+        "ticked": request.POST.getlist("without"),
+        **drifts.overview(subnet, ticked=request.POST.getlist("without")),
     }
     return render(request, name, context, status=status)
 

@@ -18,6 +18,7 @@ from console.looks import is_fresh
 from console.plan_changes import first_violations, hazard_notes, other_ports, partition_rows
 from console.plans import actions_here, second_halves, server_rows
 from console.requests import person
+from console.standbys import standbys
 from console.views.home import no_subnet
 from deploy import operations as deploy
 from deploy import queries
@@ -31,6 +32,7 @@ from partitions.selection import Selection
 from people.actor import actor_of
 from people.permissions import is_operator, operator_required, reviewer_required
 from subnet.errors import SubnetError, UnsafePlan
+from subnet.moves import needs_every_standby
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -77,6 +79,7 @@ def _roll_out(request: HttpRequest, subnet: Subnet, selection: Selection) -> Htt
             reason=request.POST.get("reason", ""),
             looked_at=_moment(request.POST.get("looked_at", "")),
             confirm_within=confirm_within(request.POST.get("confirm_within", "")),
+            without=request.POST.getlist("without"),
         )
     except StalePlan as stale:
         return _page(request, subnet, selection, status=409, stale=str(stale))
@@ -120,6 +123,7 @@ def _page(
         "reason": request.POST.get("reason", ""),
         "confirm_choices": CHOICES,
         "confirm_within": request.POST.get("confirm_within", ""),
+        "ticked": request.POST.getlist("without"),
         "rollout": holding_rollout(subnet),
         "blocked": obstacle(subnet) or _unqualified(subnet),
         "fresh_s": settings.OBSERVATION_FRESH_S,
@@ -144,6 +148,10 @@ def _page(
                 "is_fresh": fresh,
                 "here": actions_here(drawn),
                 "looked_at": timezone.now().isoformat(),
+                "standbys": standbys(
+                    [] if drawn.observation is None else drawn.observation.managers, ticked=shown["ticked"]
+                ),
+                "every_standby": needs_every_standby(drawn.current, drawn.table),
             }
     name = "console/plan.html#body" if request.htmx else "console/plan.html"  # type: ignore[attr-defined]
     return render(request, name, shown, status=status)

@@ -11,12 +11,13 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
+from console.accepting import acceptable, left_out
 from console.confirming import to_confirm
 from console.evidence import closing, evidence
 from console.frame import the_subnet
 from console.states import meaning
 from console.views.home import no_subnet
-from deploy import operations, queries
+from deploy import operations, putting_back, queries
 from deploy.errors import DeployError
 from deploy.models import Rollout
 from people.actor import actor_of
@@ -65,6 +66,9 @@ def rollout(request: HttpRequest, public_id: str) -> HttpResponse:
                 placed=sum(outcome.placed_at is not None for outcome in outcomes),
             ),
             "may_act": is_operator(request.user),
+            "acceptable": acceptable(shown),
+            "left_out": left_out(shown),
+            "is_put_back": putting_back.is_put_back(shown),
             "is_running": Rollout.State(shown.state).is_running,
             "is_live": _is_live(shown),
             "to_confirm": to_confirm(shown, now=timezone.now()),
@@ -84,6 +88,14 @@ def cancel(request: HttpRequest, public_id: str) -> HttpResponse:
 def confirm(request: HttpRequest, public_id: str) -> HttpResponse:
     """Keep what is taken back otherwise."""
     return _act(request, public_id, operations.confirm, reason=request.POST.get("reason", ""))
+
+
+@require_POST
+@operator_required
+def accept(request: HttpRequest, public_id: str) -> HttpResponse:
+    """Let what moved beside an unproven rollout stand, if it is what the person looked at."""
+    words = {name: request.POST.get(name, "") for name in ("reason", "seen")}
+    return _act(request, public_id, operations.accept, **words)
 
 
 @require_POST

@@ -3,6 +3,7 @@
 import json
 from urllib.parse import urlencode
 
+from django.conf import settings
 from django.contrib import messages
 from django.core.paginator import Paginator
 from django.db.models import Q
@@ -94,6 +95,7 @@ def server(request: HttpRequest, public_id: str) -> HttpResponse:
             "places": server_places(shown),
             "ties": server_ties(shown),
             "passage": passage(shown),
+            "by_link_loss": settings.CLEAN_BY_LINK_LOSS,
             "is_at": Partition.objects.filter(memberships__port__hca__server=shown).distinct().order_by("name"),
             "partitions": Partition.objects.in_use()
             .filter(subnet=shown.subnet)

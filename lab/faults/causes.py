@@ -36,6 +36,7 @@ class Fault:
     takeover: bool = False  # whether the standby becomes master while the fault lasts
     jump_s: float = 0.0
     with_celery: bool = False
+    is_beside: bool = False  # whether it reaches no SM, no cable and no partition file
 
 
 # Clocks, broker, database, further workers
@@ -104,26 +105,30 @@ def _undo_the_jump(scene: Scene) -> None:
 
 
 FAULTS: Final = {
-    "worker killed": Fault(on_site.kill_worker),
-    "SSH cut": Fault(on_site.cut_ssh, on_site.mend_ssh, says=("{master}",)),
+    "worker killed": Fault(on_site.kill_worker, is_beside=True),
+    "SSH cut": Fault(on_site.cut_ssh, on_site.mend_ssh, says=("{master}",), is_beside=True),
     "SSH of the standby cut": Fault(
-        on_site.cut_ssh_of_the_standby, on_site.mend_ssh_of_the_standby, says=("{standby}",)
+        on_site.cut_ssh_of_the_standby, on_site.mend_ssh_of_the_standby, says=("{standby}",), is_beside=True
     ),
     "master killed": Fault(on_site.kill_master, on_site.start_sms, takeover=True),
     "standby killed": Fault(on_site.kill_standby, on_site.start_sms, says=("{standby}",)),
-    "disk of the standby full": Fault(on_site.full_disk, on_site.mend_disks, says=("{standby}", "0 KiB free")),
+    "disk of the standby full": Fault(
+        on_site.full_disk, on_site.mend_disks, says=("{standby}", "0 KiB free"), is_beside=True
+    ),
     "disk of the master full": Fault(
-        on_site.full_disk_of_the_master, on_site.mend_disks, says=("{master}", "0 KiB free")
+        on_site.full_disk_of_the_master, on_site.mend_disks, says=("{master}", "0 KiB free"), is_beside=True
     ),
     "disk of the standby read-only": Fault(
-        on_site.read_only_disk, on_site.mend_disks, says=("{standby}", "cannot write")
+        on_site.read_only_disk, on_site.mend_disks, says=("{standby}", "cannot write"), is_beside=True
     ),
     "disk of the master read-only": Fault(
-        on_site.read_only_disk_of_the_master, on_site.mend_disks, says=("{master}", "cannot write")
+        on_site.read_only_disk_of_the_master, on_site.mend_disks, says=("{master}", "cannot write"), is_beside=True
     ),
     "wrong owner": Fault(on_site.wrong_owner, on_site.right_owner),
-    "sshd hangs after accept": Fault(on_site.hang_sshd, on_site.wake_sshd, says=("{master}",)),
-    "host key changed": Fault(on_site.other_host_key, on_site.enrolled_host_key, says=("{master}", "host key")),
+    "sshd hangs after accept": Fault(on_site.hang_sshd, on_site.wake_sshd, says=("{master}",), is_beside=True),
+    "host key changed": Fault(
+        on_site.other_host_key, on_site.enrolled_host_key, says=("{master}", "host key"), is_beside=True
+    ),
     "both SMs restarted": Fault(on_site.restart_both),
     "foreign sweep": Fault(on_site.reload_by_somebody_else),
     "link flap": Fault(on_site.flap, excuses=("port:{idle}",)),
@@ -142,8 +147,8 @@ FAULTS: Final = {
     ),
     "clock jumps ahead": Fault(nothing, _undo_the_jump, jump_s=TWO_HOURS_S),
     "clock jumps back": Fault(nothing, _undo_the_jump, jump_s=-TWO_HOURS_S),
-    "second worker": Fault(_second_worker),
-    "overtaken by another worker": Fault(_overtaken),
+    "second worker": Fault(_second_worker, is_beside=True),
+    "overtaken by another worker": Fault(_overtaken, is_beside=True),
     "duplicate delivery": Fault(_deliver_twice, with_celery=True),
     "Redis restarted": Fault(_restart_broker, with_celery=True),
     "PostgreSQL restarted": Fault(_restart_postgresql),

@@ -16,6 +16,7 @@ def play(scene: Scene, outcome: "Outcome") -> None:
     """Play one of the two pairs; `outcome` is filled in."""
     from lab.faults.play import judge
 
+    scene.is_read = False  # what the older database read last is not what the fabric holds
     if outcome.pair.step == "after PROVEN":
         _after_proven(scene, outcome)
     else:

@@ -59,12 +59,21 @@ def play(scene: Scene, pair: Pair) -> Outcome:
         outcome.objections.append(f"{type(problem).__name__}: {problem}")
         traceback.print_exc()
     outcome.objections += _against_the_page(outcome)
-    fault = FAULTS.get(pair.fault)
-    lasted = fault is None or (fault.mend is not nothing and outcome.named == outcome.end)
-    scene.make_whole(is_proven=outcome.end == "PROVEN" and not lasted)
+    scene.make_whole(is_settled=_is_settled(outcome))
     outcome.violations = scene.observer.found[seen:]
     outcome.whole_s = time.monotonic() - began
     return outcome
+
+
+def _is_settled(outcome: Outcome) -> bool:
+    """Whether the fabric is known to be whole without another sweep."""
+    fault = FAULTS.get(outcome.pair.fault)
+    if fault is None:
+        return False
+    if fault.is_beside:
+        return outcome.end in ("PROVEN", "RESTORED", "REFUSED")
+    lasted = fault.mend is not nothing and outcome.named == outcome.end
+    return outcome.end == "PROVEN" and not lasted
 
 
 def _against_the_page(outcome: Outcome) -> list[str]:
@@ -170,7 +179,10 @@ def judge(scene: Scene, outcome: Outcome) -> None:
         outcome.objections.append("REFUSED, and yet something was placed.")
     if rollout.state != Rollout.State.PROVEN:
         outcome.cause = rollout.cause
-        outcome.objections += [*_unexplained(scene, rollout)]
+        said = (rollout.pk, str(rollout.state), rollout.cause)
+        if said not in scene.explained:
+            scene.explained.add(said)
+            outcome.objections += [*_unexplained(scene, rollout)]
     outcome.objections += [*_untold(rollout)]
 
 

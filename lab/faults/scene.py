@@ -20,6 +20,7 @@ from fabricui.broker import choose
 from lab.errors import LabError
 from lab.faults.crew import Crew, Worker
 from lab.faults.environment import environment
+from lab.faults.moves import stage_next
 from lab.layout import wait_until
 from lab.managers import LabManager, first_partitions
 from lab.observer import Observer
@@ -28,7 +29,7 @@ from lab.settling import settle
 from lab.site import Site
 
 if TYPE_CHECKING:
-    from deploy.models import Rollout
+    from deploy.models import Observation, Rollout
     from inventory.models import Server, Subnet
     from partitions.models import Partition
     from people.models import User
@@ -52,6 +53,8 @@ class Scene:
     rollout: "Rollout | None" = None
     worker: Worker | None = None
     uses_celery: bool = False
+    is_read: bool = False  # whether the newest reading still shows what the fabric holds
+    explained: set[tuple[int, str, str]] = field(default_factory=set)  # rollout, state, cause whose page was looked at
     undo: list[Any] = field(default_factory=list)
 
     # --- who is who -------------------------------------------------------------------------------------------------
@@ -142,14 +145,16 @@ class Scene:
         from partitions.selection import Selection
 
         mirror.catch_up(self.subnet)
-        observation = deploy.request_observation(subnet=self.subnet, why="plan")
-        with hosts.connected(self.subnet) as connected:
-            observe.observe(observation=observation, hosts=connected)
-        observation.refresh_from_db()
+        observation = self._newest_look()
+        if observation is None:
+            observation = deploy.request_observation(subnet=self.subnet, why="plan")
+            with hosts.connected(self.subnet) as connected:
+                observe.observe(observation=observation, hosts=connected)
+            observation.refresh_from_db()
         if observation.state != "DONE":
             raise LabError(f"The fabric could not be read before the rollout: {observation.failure}")
         if stage and not StagedChange.objects.exists():
-            self._stage_next(handover=handover)
+            stage_next(self, handover=handover)
         drawn = partitions.draw_up_plan(subnet=self.subnet, selection=Selection.mine(), user=self.operator)
         self.rollout = partitions.roll_out(
             subnet=self.subnet, selection=Selection.mine(), actor=self.operator, plan_digest=drawn.digest,
@@ -158,37 +163,17 @@ class Scene:
         self.tell_revisions()
         return self.rollout
 
-    def _stage_next(self, *, handover: bool) -> None:
-        from inventory.models import Port
-        from partitions import operations as partitions
-        from partitions.errors import MoveRefused
+    def _newest_look(self) -> "Observation | None":
+        """The newest reading, mostly a proof, if nothing was done to the fabric since: a plan may stand on it."""
+        from django.utils import timezone
 
-        moving, changing = self.server(1), self.server(4)
-        here = self._where(moving)
-        there = "inference" if here == "training" else "training"
-        source = None if here is None else self.partition(here)
-        partitions.stage_move(server=moving, source=source, target=self.partition(there), actor=self.operator)
-        if not handover:
-            return
-        held = self._where(changing)
-        with contextlib.suppress(MoveRefused):  # it is not clean yet; the next rollout takes it on
-            if held is not None:
-                partitions.stage_move(
-                    server=changing, source=self.partition(held), target=None, actor=self.operator
-                )  # fmt: skip
-                return
-            ports = Port.objects.filter(hca__server=changing)
-            tenants = set(ports.values_list("former_tenant__slug", flat=True)) - {None}
-            if tenants:
-                partitions.mark_clean(server=changing, actor=self.operator, reason="erased by the lab")
-            target = "training" if "globex" in tenants else "render"
-            partitions.stage_move(server=changing, source=None, target=self.partition(target), actor=self.operator)
+        from deploy import queries
+        from partitions.staleness import is_fresh
 
-    def _where(self, server: "Server") -> str | None:
-        from partitions.models import Membership
-
-        held = Membership.objects.filter(port__hca__server=server).select_related("partition").first()
-        return None if held is None else held.partition.name
+        newest, since = queries.latest_observation(self.subnet), queries.tables_were_true_since(self.subnet)
+        if not self.is_read or newest is None or newest.read_at is None or not is_fresh(newest, timezone.now()):
+            return None
+        return newest if since is None or newest.read_at >= since else None
 
     def tell_revisions(self) -> None:
         """Tell the observer which bytes are revisions, before a worker can place any of them."""
@@ -242,9 +227,10 @@ class Scene:
         from deploy.models import Rollout
 
         settle_at = time.monotonic() + SETTLE_AFTER_S
+        settling_s = 0.0  # the lab's own time, not the product's
 
         def over() -> str | None:
-            nonlocal settle_at
+            nonlocal settle_at, settling_s
             rollout = self.played
             state = Rollout.State(rollout.state)
             if state.is_over:
@@ -253,12 +239,20 @@ class Scene:
                 return "STUCK"
             if time.monotonic() > settle_at:
                 # On ibsim a lost answer keeps an OpenSM in its sweep for ever (lab/sms.py): no rollout can end then.
+                began = time.monotonic()
                 settle(self.site, quiet_s=QUIET_S)
                 settle_at = time.monotonic() + SETTLE_AFTER_S
+                settling_s += time.monotonic() - began
             self.look_again()
+            if time.monotonic() - at_start - settling_s > OVER_WITHIN_S:
+                raise LabError(
+                    f"The rollout did not end within {OVER_WITHIN_S:.0f} s: {rollout.state} after {rollout.tries} "
+                    f"tries, claimed by “{rollout.claimed_by}”, next {rollout.next_try_at}: {rollout.cause}"
+                )
             return None
 
-        ended = str(wait_until(over, timeout_s=OVER_WITHIN_S, what="the end of the rollout", pause_s=0.05))
+        at_start = time.monotonic()
+        ended = str(wait_until(over, timeout_s=float("inf"), what="the end of the rollout", pause_s=0.05))
         if ended == "STUCK":
             self._let_go()
         return ended
@@ -309,10 +303,10 @@ class Scene:
 
     # --- the lab ------------------------------------------------------------------------------------------------------
 
-    def make_whole(self, *, is_proven: bool = False) -> None:
+    def make_whole(self, *, is_settled: bool = False) -> None:
         """Bring the lab back to where every pair begins: roles, files and tables of the current revision, no fault.
 
-        With `is_proven` a rollout was proven since the fault was mended, which says as much.
+        `is_settled` says that a proof since the mending shows as much, or that the fault reached no SM and no cable.
         """
         from deploy import queries
 
@@ -323,10 +317,12 @@ class Scene:
         self.stop_broker()
         self.uses_celery = False
         self.worker = None
-        if self.put_current_files() or not is_proven:
-            settle(self.site, quiet_s=QUIET_S)
-            if self.site.master() != self.master.name:
-                raise LabError(f"{self.site.master()} is master where {self.master.name} should be.")
+        did_differ = self.put_current_files()
+        self.is_read = is_settled and not did_differ
+        if not self.is_read:
+            master = settle(self.site, quiet_s=QUIET_S)
+            if master != self.master.name:
+                raise LabError(f"{master} is master where {self.master.name} should be.")
         if queries.running_rollout(self.subnet) is not None:  # whatever went wrong: the next pair begins with none
             self.until_over()
         self.observer.fresh(excused=[])

@@ -36,7 +36,10 @@ def busy(site):
     )
     witnesses(provider)
     operations.stage_default(subnet=provider.subnet, keywords=OPEN, members=(), actor=provider.olga, reason="ticket 9")
-    provider.observe()
+    seen = provider.observe()
+    seen.managers[1] |= {"role": "", "error": "Manager host m2: Connection refused. Is sshd running there?"}
+    seen.save()
+    by_word(provider)
     now = timezone.now()
     facts = {
         "options": {"sm_priority": "5"}, "is_pinned": False, "opensm_version": "3.3.23",
@@ -47,6 +50,21 @@ def busy(site):
         facts=facts,
     )  # fmt: skip
     return site
+
+
+def by_word(provider):
+    """A rollout that goes without a standby, with one absent port accepted and others that may be."""
+    stands, gone, moved = (str(port.guid) for port in Port.objects.order_by("guid")[:3])
+    proven = Rollout.objects.latest("pk")
+    fields = {name: getattr(proven, name) for name in ("subnet", "revision", "parent", "before", "requested_at")}
+    said = {"by": "Olga", "reason": "in the workshop"}
+    for state in ("UNPROVEN", "PROVEN"):  # the newest must not be the one that waits
+        Rollout.objects.create(
+            **fields, state=state, cause="Port moved.", started_by_name="Olga", started_by_key="olga",
+            finished_at=proven.finished_at, after=proven.after,
+            read_back={"counts": {}, "moved": {moved: [99, "ACTIVE"]}, "absent": [gone]},
+            accepted={**said, "at": "", "moved": {}, "absent": [stands]}, without={**said, "hosts": ["m2"]},
+        )  # fmt: skip
 
 
 def witnesses(provider):
@@ -97,6 +115,7 @@ def addresses(site) -> dict[str, str]:
     pages["P_Key's history"] = reverse("console:pkey_history", args=["0x2c41"])
     pages["proof"] = reverse("console:rollout_proof", args=[Rollout.objects.first().public_id])
     then = Event.objects.filter(action="deploy:rollout:proven").latest("number").at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    pages["by a person's word"] = reverse("console:rollout", args=[Rollout.objects.order_by("-pk")[1].public_id])
     pages["no moment"] = reverse("console:as_of")
     pages["as of then"] = f"{pages['no moment']}?at={then}"
     pages["way back"] = f"{reverse('console:as_of_back')}?at={then}"
@@ -121,7 +140,9 @@ def test_axe_finds_nothing_on_any_page(busy, page, live_server, scheme):
         "discrepancies": ["Port 0x0002c90400000101 holds 0xac41."], "owed": ["0x0002c90400000101"],
         "not_checked": ["Links were not probed."], "log": ["ERR 7E10: line 3"],
     }  # fmt: skip
-    Rollout.objects.update(state="STUCK", cause="Log in to m1 and look.", read_back=evidence)
+    Rollout.objects.filter(pk=Rollout.objects.first().pk).update(
+        state="STUCK", cause="Log in to m1 and look.", read_back=evidence
+    )
     for name, address in addresses(busy).items():
         page.goto(live_server.url + address)
         found = violations(page)

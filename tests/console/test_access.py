@@ -7,6 +7,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from audit.models import Event
+from deploy import decisions
 from deploy.models import Observation, Revision, Rollout
 from inventory.labels import read
 from inventory.models import Port, PortConflict
@@ -16,12 +17,14 @@ from partitions.selection import Selection
 from people.models import Tenant
 from tests.console.drifted import drifted
 
+GONE = "0x0002c9040000ffff"
 PAGES = [
     "board", "plan", "rollouts", "servers", "managers", "drift", "partitions", "audit", "conflicts", "leaves", "strays",
     "enrolment", "labels", "as_of", "audit_export",
 ]  # fmt: skip
 POSTS = [
     "board_move", "board_discard", "plan", "plan_look", "rollout_cancel", "rollout_check", "rollout_release",
+    "rollout_accept",
     "port_confirm", "conflict_decide", "managers_look", "partitions", "board_membership", "server_clean",
     "partition_rename", "partition_retire", "drift_put_back", "drift_look", "drift_restoring", "drift_adopt",
     "enrolment", "labels", "replacement", "as_of_stage",
@@ -81,6 +84,7 @@ def fields(name: str, site) -> dict[str, str]:
         "partition_rename": {"name": "sneaked-in"},
         "partitions": {"tenant": "", "name": "sneaked-in", "pkey": ""},
         "rollout_release": {"reason": "sneaked in"},
+        "rollout_accept": {"reason": "sneaked in", "seen": decisions.name_of({}, [GONE])},
         "drift_restoring": {"enabled": "yes", "reason": "sneaked in"},
         "enrolment": {"name": "sneaked in", "uses": "1", "hours": "1"},
         "labels": labels_of(provider.servers[0]),
@@ -109,8 +113,13 @@ def counts() -> list[int]:
 
 def prepare(name: str) -> None:
     """Put the rollout and the port into the state in which the button is there."""
-    state = {"rollout_cancel": "QUEUED", "rollout_check": "UNPROVEN", "rollout_release": "STUCK"}.get(name, "PROVEN")
+    state = {
+        "rollout_cancel": "QUEUED", "rollout_check": "UNPROVEN", "rollout_release": "STUCK",
+        "rollout_accept": "UNPROVEN",
+    }.get(name, "PROVEN")  # fmt: skip
     Rollout.objects.update(state=state)
+    if name == "rollout_accept":
+        Rollout.objects.update(read_back={"absent": [GONE]})
     if name == "server_clean":
         Port.objects.filter(hca__server__hostname="srv-006").update(former_tenant=Tenant.objects.first())
     if name == "replacement":

@@ -2,9 +2,12 @@
 
 import pytest
 from django.urls import reverse
+from django.utils import timezone
 
 from console.between import NAMES, passage
+from inventory.models import Port
 from partitions import operations
+from partitions.models import LinkLoss
 
 
 @pytest.fixture
@@ -74,3 +77,18 @@ def test_a_server_that_leaves_for_the_providers_partition_is_on_its_way_too(site
     site.provider.move(server, None, site.storage)
     assert at(server) == "remove"
     assert passage(server).to == "the provider"
+
+
+def test_link_loss_is_counted_where_the_server_waits_to_be_clean(site, server, operator, settings):
+    settings.CLEAN_BY_LINK_LOSS = False
+    site.provider.settled_move(server, site.training, None)
+    first, second = Port.objects.filter(hca__server=server)
+    after = timezone.now()
+    LinkLoss.objects.create(port=first, seen_at=after, again_at=after)
+    LinkLoss.objects.create(port=second, seen_at=after)  # once is not believed
+    address = reverse("console:server", args=[server.public_id])
+    text = operator.get(address).content.decode()
+    assert "link loss seen on 1 of 2 ports, in two looks each" in text
+    assert "found all its links down" not in text
+    settings.CLEAN_BY_LINK_LOSS = True
+    assert "found all its links down" in operator.get(address).content.decode()

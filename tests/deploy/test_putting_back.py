@@ -5,7 +5,15 @@ import pytest
 from audit.models import Event
 from deploy import drifting, putting_back
 from deploy.drift_models import Drift, Watch
-from deploy.errors import FabricAlarm, NothingToDo, ReasonNeeded, StaleObservation, SubnetBusy, SubnetFrozen
+from deploy.errors import (
+    FabricAlarm,
+    NothingToDo,
+    NotWritable,
+    ReasonNeeded,
+    StaleObservation,
+    SubnetBusy,
+    SubnetFrozen,
+)
 from deploy.models import Observation, Rollout
 from tests.deploy.conftest import OLGA, Scene, make_scene
 from tests.deploy.fakes import failing, unreachable
@@ -89,6 +97,31 @@ class TestByAPerson:
         rollout = watched.run(put_back(watched))
         assert rollout.state == "REFUSED"
         assert "mgr-b" in rollout.cause
+
+    def test_without_that_standby_it_is_degraded_until_it_is_back(self, watched: Scene):
+        watched.site.host("mgr-a").file = BAD
+        watched.site.sweep(watched.site.hosts[0])
+        watched.site.host("mgr-b").is_reachable = False
+        rollout = putting_back.put_back(
+            subnet=watched.subnet, actor=OLGA, reason="mgr-b is in the workshop", without=("mgr-b",)
+        )
+        watched.run(rollout)
+        assert rollout.state == "DEGRADED", rollout.cause
+        assert watched.site.host("mgr-a").digest == watched.first.digest
+        assert "as Olga said (mgr-b is in the workshop)" in rollout.steps.get(text__contains="Goes on without").text
+        assert Event.objects.get(action="deploy:rollout:start").after["without"] == ["mgr-b"]
+        watched.site.host("mgr-b").is_reachable = True
+        assert watched.later(rollout).state == "PROVEN", rollout.cause
+        assert watched.digests() == {watched.first.digest}
+
+    def test_without_needs_a_reason_and_a_host_that_exists_and_never_the_master(self, watched: Scene):
+        with pytest.raises(ReasonNeeded, match="mgr-b"):
+            putting_back.put_back(subnet=watched.subnet, actor=OLGA, without=("mgr-b",))
+        with pytest.raises(NotWritable, match="no manager host mgr-z"):
+            putting_back.put_back(subnet=watched.subnet, actor=OLGA, reason="why", without=("mgr-z",))
+        watched.site.fail = failing(lambda: unreachable("mgr-a"), verb="stage", host="mgr-a")
+        rollout = putting_back.put_back(subnet=watched.subnet, actor=OLGA, reason="why", without=("mgr-a", "mgr-b"))
+        assert watched.run(rollout).state == "REFUSED"
 
     def test_tables_that_cannot_be_read_refuse_it(self, watched: Scene):
         watched.site.host("mgr-a").file = BAD

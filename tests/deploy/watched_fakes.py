@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from remote.errors import OpenSMNotRunning, TablesMoved, Unreachable
@@ -49,6 +50,16 @@ class WatchedFake:
         kept = [lines[0], *some, *(line for line in lines if line["kind"] == "sm"), end]
         data = b"".join(json.dumps(line).encode() + b"\n" for line in kept)
         return ScanPart(data, last=last, has_more=len(rest) > len(some), total=len(ports))
+
+    def read_ports(self, ports: Mapping[GUID, int], *, timeout_s: float) -> dict[GUID, dict[int, int] | None]:
+        self._verb("read_ports")
+        known = self.site.ports
+        return {
+            guid: dict(known[guid].pkeys)
+            if guid in known and known[guid].lid == lid and not (known[guid].is_absent or known[guid].is_unreadable)
+            else None
+            for guid, lid in ports.items()
+        }
 
     def options(self) -> OpenSMOptions:
         self._verb("options")

@@ -11,8 +11,8 @@ import pytest
 
 from lab.faults.matrix import PAIRS, Pair
 
-pytestmark = [pytest.mark.contract, pytest.mark.long]
-WITHIN_S = 420  # a machine that is shared by others takes three times as long as an idle one
+pytestmark = pytest.mark.contract
+WITHIN_S = 900  # a machine that is shared by others takes many times as long as an idle one
 
 PLAYED = [
     Pair("QUEUED, a worker has it", "host key changed"),
@@ -24,12 +24,10 @@ PLAYED = [
     Pair("STAGING, before the standby's file", "SSH of the standby cut"),
     Pair("STAGING, before the standby's file", "third SM takes over"),
     Pair("STAGING, all files staged", "worker killed"),
-    Pair("PLACING, before the standby", "PostgreSQL restarted"),
     Pair("PLACING, before the master", "worker killed"),
     Pair("PLACING, before the master", "overtaken by another worker"),
     Pair("PLACING, before the master", "second worker"),
     Pair("PLACING, before the master", "disk of the master full"),
-    Pair("PLACING, after the master", "older database restored"),
     Pair("PLACING, after the master", "foreign sweep"),
     Pair("RELOADING, before the signal", "worker killed"),
     Pair("RELOADING, before the signal", "host key changed"),
@@ -45,7 +43,7 @@ def played():
     """Outcome by pair, and what the run as a whole said at its end."""
     assert set(PLAYED) <= set(PAIRS)
     done = subprocess.run(
-        [sys.executable, "-m", "lab.bench_faults", *map(str, PLAYED)],
+        [sys.executable, "-m", "lab.faults", *map(str, PLAYED)],
         stdout=subprocess.PIPE, text=True, timeout=WITHIN_S, check=True,
     )  # fmt: skip
     *lines, last = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]

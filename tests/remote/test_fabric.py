@@ -158,6 +158,16 @@ class TestWatch:
         }
         assert pair.manager.scan(after=after, most=4, smps_per_s=0, timeout_s=20).last == ""
 
+    def test_the_standby_reads_the_same_tables_and_no_other_port_at_a_lid(self, pair: Pair) -> None:
+        observed = pair.settle(p0010=[port_guid(1), port_guid(3)])
+        lids = {guid: port.lid for guid, port in observed.end_ports.items()}
+        seen = pair.standby.locally().read_ports(lids, timeout_s=10)
+        assert seen == {guid: dict(port.pkeys) for guid, port in observed.end_ports.items()}
+        assert 0x8010 in seen[port_guid(1)].values()
+        swapped = {port_guid(1): lids[port_guid(3)], port_guid(3): lids[port_guid(3)]}
+        seen = pair.standby.locally().read_ports(swapped, timeout_s=10)
+        assert (seen[port_guid(1)], seen[port_guid(3)]) == (None, dict(observed.end_ports[port_guid(3)].pkeys))
+
     def test_options_are_the_files_and_the_command_lines_and_no_key_is_told(self, pair: Pair) -> None:
         options = pair.manager.options()
         assert options.in_file["sm_priority"] == "14"

@@ -105,6 +105,25 @@ def test_options_come_from_the_file_then_from_the_command_line(
         assert host.identify().options_digest != first
 
 
+def test_both_verbs_read_the_options_alike_and_neither_tells_a_key(
+    host: QualifiableHost, prepared: Host, tmp_path: Path
+) -> None:
+    conf = tmp_path / "sm" / "opensm.conf"
+    conf.parent.mkdir()
+    conf.write_text("sm_priority 9\npart_enforce both\nqos FALSE\nm_key 0x1\nsa_key 0x0001\nmax_op_vls 3\n")
+    with started(prepared, tmp_path / "sm", "-F", str(conf), "-p", "7", "--part_enforce=off", "-Q", "-k", "0xbeef"):
+        told, options = host.check().options, host.options()
+        raw = host._checked("options") + host._call("check", timeout_s=40)
+    assert told == {
+        "sm_priority": "7 argv", "part_enforce": "off argv", "qos": "TRUE argv", "m_key": "0x1", "sa_key": "0x0001",
+        "max_op_vls": "3", "sm_key": told["sm_key"],
+    }  # fmt: skip
+    assert options.in_file == {"sm_priority": "9", "part_enforce": "both", "qos": "FALSE", "max_op_vls": "3"}
+    assert options.on_command_line == {"sm_priority": "7", "part_enforce": "off", "qos": "TRUE"}
+    assert options.keys == {"m_key": True, "sa_key": False, "sm_key": True}
+    assert b"beef" not in raw
+
+
 def test_a_configuration_changed_since_the_start_is_told(host: QualifiableHost, prepared: Host, tmp_path: Path) -> None:
     conf = tmp_path / "sm" / "opensm.conf"
     conf.parent.mkdir()

@@ -104,6 +104,14 @@ class TestStageAndPlace:
         put(manager, b"two", 1)
         assert prepared.partitions.stat().st_mode & 0o777 == 0o640
 
+    def test_keeps_the_mode_that_somebody_gave_it_after_staging(self, manager: ManagerHost, prepared: Host) -> None:
+        prepared.partitions.write_bytes(b"one")
+        manager.stage(b"two", digest=sha256(b"two"))
+        prepared.partitions.chmod(0o600)
+        manager.place(digest=sha256(b"two"), generation=1)
+        assert prepared.partitions.read_bytes() == b"two"
+        assert prepared.partitions.stat().st_mode & 0o777 == 0o600
+
     def test_a_wrong_digest_stages_nothing(self, manager: ManagerHost, prepared: Host) -> None:
         with pytest.raises(DigestMismatch) as caught:
             manager.stage(b"bytes", digest=sha256(b"other bytes"))

@@ -7,6 +7,7 @@ import pytest
 from remote.errors import VerbFailed
 from remote.manager_host import ManagerHost
 from remote.shell import Reply
+from subnet.guid import GUID
 from tests.remote.sites import Host
 
 ONE, LEAF = "0x0002c90300000001", "0x0002c90300aa0001"
@@ -56,10 +57,22 @@ def test_of_an_option_that_comes_twice_the_last_counts():
     assert (options.in_file, options.keys, options.is_stale) == ({"qos": "FALSE"}, {"m_key": True}, False)
 
 
+def test_a_second_reader_says_what_it_read_and_what_it_did_not():
+    two = GUID("0x0002c90300000002")
+    said = host(f'port={ONE} {{"0":"0x7fff","3":"0x8010"}}\nport={two} - timed out\n')
+    assert said.read_ports({ONE: 5, two: 6}, timeout_s=1) == {ONE: {0: 0x7FFF, 3: 0x8010}, two: None}
+    for nonsense in (f"port={ONE} nothing", f'port={ONE} {{"a":"0x1"}}', "port=x {}"):
+        with pytest.raises(VerbFailed, match="read_ports answered nonsense"):
+            host(f"{nonsense}\n").read_ports({ONE: 5}, timeout_s=1)
+    with pytest.raises(ValueError, match="1 to 64 ports"):
+        said.read_ports({}, timeout_s=1)
+
+
 @pytest.mark.parametrize(
     "words",
     ["census", "census 1", "census x 5", f"scan {ONE} 5 0", f"scan {ONE}0 5 0 5", f"scan {ONE[:-1]}g 5 0 5",
-     f"scan {ONE} -5 0 5", f"scan {ONE.upper()} 5 0 5", "options x"],
+     f"scan {ONE} -5 0 5", f"scan {ONE.upper()} 5 0 5", "options x", "read_ports 5",
+     f"read_ports 5 {ONE}:5", f"read_ports x {ONE}:{ONE}"],
 )  # fmt: skip
 def test_the_wrapper_takes_nothing_else(prepared: Host, words: str) -> None:
     done = subprocess.run(
