@@ -45,15 +45,15 @@ def _line(values: tuple[Any, ...], written: Sequence[tuple[int, Callable[[Any], 
     return line
 
 
-def _written(field: "models.Field[Any, Any]", connection: BaseDatabaseWrapper) -> Callable[[Any], Any] | None:
+def _written(field: Any, connection: BaseDatabaseWrapper) -> Callable[[Any], Any] | None:
     """How a value of `field` is given to the database; None where it is given as it is."""
     if isinstance(field, models.DateTimeField):
         return connection.ops.adapt_datetimefield_value
     if isinstance(field, models.JSONField):
         return lambda value: None if value is None else json.dumps(value)
     if isinstance(field, models.CharField):
-        default = field.db_default if isinstance(field.db_default, str) else None
-        return lambda value: _text(value, default)
+        default: Any = field.db_default
+        return lambda value: _text(value, default if isinstance(default, str) else None)
     return None
 
 

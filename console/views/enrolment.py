@@ -66,7 +66,8 @@ def _create(request: HttpRequest, subnet: Subnet) -> HttpResponse:
     except InventoryError as refusal:
         form.add_error(None, str(refusal))
         return _page(request, subnet, form, status=422)
-    return _page(request, subnet, TokenForm(), secret=secret, made=asked["name"], uses=asked["uses"], status=201)
+    made = {"made": asked["name"], "uses": asked["uses"], "hostnames": asked["hostnames"]}
+    return _page(request, subnet, TokenForm(), secret=secret, status=201, **made)
 
 
 def _page(

@@ -120,7 +120,7 @@ def _enrol(asked: Sequence[Asked]) -> list[Server | Exception]:
         left = EnrolmentToken.objects.filter(pk=token_id, uses_left__gte=uses)
         if left.update(uses_left=F("uses_left") - uses) != 1:
             raise IntegrityError("An enrolment token was used by somebody else meanwhile. Look again.")
-    new = [server for _, _, server in let_in if server.pk is None]
+    new = [server for _, _, server in let_in if server._state.adding]
     Server.objects.bulk_create(sorted(new, key=lambda server: server.hostname))
     ServerCredential.objects.bulk_create(
         ServerCredential(server=server, digest=one.credential_digest, token=token) for one, token, server in let_in

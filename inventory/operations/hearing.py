@@ -50,10 +50,11 @@ def hear_both(heard_of: Sequence[tuple[Server, Sequence[Port]]], at: datetime) -
     if unseen:
         nodes = Port.objects.filter(seen_node_guid__in=unseen)
         for node, guid, subnet_id in nodes.values_list("seen_node_guid", "guid", "subnet_id"):
-            pasted[subnet_id, GUID(node)] = GUID(guid)
+            if node is not None:
+                pasted[subnet_id, GUID(node)] = GUID(guid)
     disputed: set[int] = set()
     if any(port.seen_at is not None and port.confirmed_at is None for port in everything):
-        known = [port.pk for port in everything if port.pk is not None]
+        known = [port.pk for port in everything if not port._state.adding]
         disputed = set(PortConflict.objects.filter(closed_at=None, port__in=known).values_list("port_id", flat=True))
     named: dict[int, Mapping[str, str]] = {}
     for subnet in {server.subnet for server, _ in heard_of}:
@@ -78,7 +79,7 @@ def hear_both(heard_of: Sequence[tuple[Server, Sequence[Port]]], at: datetime) -
                 port.confirmed_at, port.confirmed_how = at, ownership.WITNESSED
                 is_news = True
                 confirmed[str(port.guid)] = {"confirmed_at": at, "confirmed_how": ownership.WITNESSED}
-            if (is_news | keep_home(port)) and port.pk is not None:
+            if (is_news | keep_home(port)) and not port._state.adding:
                 rows.append(port)
     if rows:
         columns = ["confirmed_at", "confirmed_how", "home_leaf_guid", "home_leaf_port", *COLUMNS]

@@ -231,7 +231,7 @@ class Case:
             )
 
 
-def _plain(values: dict[str, Any]) -> dict[str, Any]:
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
     """`values` as an event can hold them: rows by their name, times as text."""
     plain: dict[str, Any] = {}
     for name, value in values.items():

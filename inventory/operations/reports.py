@@ -103,7 +103,9 @@ def _register(asked: Sequence[Asked], at: datetime) -> list[Receipt]:
     for case in changed:
         case.server.reported_at = at
     confirmed = hearing.hear_both([(case.server, case.own_ports()) for case in changed], at)
-    insert(Port, sorted((port for case in cases for port in case.new_ports), key=lambda port: port.guid))
+    new_ports = [port for case in cases for port in case.new_ports]
+    new_ports.sort(key=lambda port: port.guid)
+    insert(Port, new_ports)
     for case in changed:
         case.tell_confirmed(confirmed)
     receipts = [case.receipt() for case in cases]
