@@ -1,5 +1,7 @@
-"""`record()`: the only door into the trail."""
+"""`record()`: the only door into the trail. `record_all()` is the same door for several events at once."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -17,7 +19,28 @@ from audit.values import SYSTEM, Actor, Subject
 from audit.verifier import CLOCK_STEP_S, code
 
 THE_HEAD: Final = 1  # the id of the one ChainHead row
+_MOVE: Final = (
+    "UPDATE audit_chainhead SET number = %s, hash = %s, key_version = %s, at = %s"
+    " WHERE id = %s AND number = %s AND hash = %s"
+)
 _LOST_RACES: Final = {"40P01", "40001"}  # PostgreSQL: deadlock detected, serialization failure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """What one event is to say; see `record`. Address and request are those of the moment it is drafted at."""
+
+    action: Action
+    actor: Actor
+    subject: Subject
+    before: object = None
+    after: object = None
+    reason: str = ""
+    tenant_key: str = ""
+    rollout_key: str = ""
+    revision_key: str = ""
+    request_id: str = field(default_factory=current_request_id)
+    address: str = field(default_factory=current_address)
 
 
 def record(
@@ -45,56 +68,91 @@ def record(
     number, ChainMoved if the database let another writer in between, and TrailUnavailable if the keys are missing or
     the database takes no event (after any of these nothing of the transaction may stay).
     """
-    _require_transaction(transaction.get_connection())
-    event = Event(
-        action=action.value,
-        actor_kind=actor.kind.value,
-        actor_key=_key(actor.key, "actor_key"),
-        actor_name=_cut(actor.name, "actor_name"),
-        subject_kind=_key(subject.kind, "subject_kind"),
-        subject_key=_key(subject.key, "subject_key"),
-        subject_label=_cut(subject.label, "subject_label"),
-        tenant_key=_key(tenant_key, "tenant_key"),
-        before=plain(before, where="before"),
-        after=plain(after, where="after"),
-        reason=clean(reason),
+    draft = Draft(
+        action=action,
+        actor=actor,
+        subject=subject,
+        before=before,
+        after=after,
+        reason=reason,
+        tenant_key=tenant_key,
+        rollout_key=rollout_key,
+        revision_key=revision_key,
         request_id=request_id or current_request_id(),
-        address=current_address(),
-        rollout_key=rollout_key or (subject.key if subject.kind == "rollout" else ""),
-        revision_key=revision_key or (subject.key if subject.kind == "revision" else ""),
     )
+    return record_all([draft])[0]
+
+
+def record_all(drafts: Sequence[Draft]) -> list[Event]:
+    """Append an event for each of `drafts`, in their order; for the rest as `record`.
+
+    The head is read once, and the events go into the database in one statement: for changes of many that share a
+    transaction, such as the reports of a boot storm.
+    """
+    _require_transaction(transaction.get_connection())
+    events = [_event(draft) for draft in drafts]
+    if not events:
+        return []
     try:
         head = _locked_head()
         now = timezone.now()  # read under the lock, so that times rise with the numbers
+        chained = list(events)
         if head.at is not None and now < head.at:
             # Clocks of several machines differ a little; one that falls back further is told, and then believed.
             if head.at - now < timedelta(seconds=CLOCK_STEP_S):
                 now = head.at
             else:
-                head = _append(_clock_step(head.at, now), head, at=now)
-        _append(event, head, at=now)
+                chained.insert(0, _clock_step(head.at, now))
+        _append_all(chained, head, at=now)
     except KeyUnavailable as error:
         outage.note(str(error))
         raise
     except DatabaseError as error:
         raise _unwritable(error) from error
     transaction.on_commit(nudge.followers, robust=True)
-    return event
+    return events
 
 
-def _append(event: Event, head: ChainHead, *, at: datetime) -> ChainHead:
-    """Chain `event` to `head` and insert it; give the new head."""
-    event.number = head.number + 1
-    event.previous_hash = head.hash
-    event.at = at
-    event.key_version, key = keyring.newest(used=head.key_version)
-    event.hash = event.content_hash()
-    event.mac = code(key, event.hash)
-    new = {"number": event.number, "hash": event.hash, "at": at, "key_version": event.key_version}
-    if ChainHead.objects.filter(pk=THE_HEAD, number=head.number, hash=head.hash).update(**new) != 1:
-        raise ChainMoved(f"Event {event.number} was taken by another writer. Try the whole change again.")
-    event.append()
-    return ChainHead(pk=THE_HEAD, **new)
+def _event(draft: Draft) -> Event:
+    subject = draft.subject
+    return Event(
+        action=draft.action.value,
+        actor_kind=draft.actor.kind.value,
+        actor_key=_key(draft.actor.key, "actor_key"),
+        actor_name=_cut(draft.actor.name, "actor_name"),
+        subject_kind=_key(subject.kind, "subject_kind"),
+        subject_key=_key(subject.key, "subject_key"),
+        subject_label=_cut(subject.label, "subject_label"),
+        tenant_key=_key(draft.tenant_key, "tenant_key"),
+        before=plain(draft.before, where="before"),
+        after=plain(draft.after, where="after"),
+        reason=clean(draft.reason),
+        request_id=draft.request_id,
+        address=draft.address,
+        rollout_key=draft.rollout_key or (subject.key if subject.kind == "rollout" else ""),
+        revision_key=draft.revision_key or (subject.key if subject.kind == "revision" else ""),
+    )
+
+
+def _append_all(events: Sequence[Event], head: ChainHead, *, at: datetime) -> None:
+    """Chain `events` to `head` in their order, move the head on with each, and insert them."""
+    connection = transaction.get_connection()
+    moment, moves = connection.ops.adapt_datetimefield_value(at), []
+    for event in events:
+        event.number = head.number + 1
+        event.previous_hash = head.hash
+        event.at = at
+        event.key_version, key = keyring.newest(used=head.key_version)
+        event.hash = event.content_hash()
+        event.mac = code(key, event.hash)
+        moves.append((event.number, event.hash, event.key_version, moment, THE_HEAD, head.number, head.hash))
+        head = ChainHead(pk=THE_HEAD, number=event.number, hash=event.hash, at=at, key_version=event.key_version)
+    # The trigger lets the head move by one number at a time, so it takes as many steps as there are events.
+    with connection.cursor() as cursor:
+        cursor.executemany(_MOVE, moves)
+        if cursor.rowcount != len(events):
+            raise ChainMoved(f"Event {events[0].number} was taken by another writer. Try the whole change again.")
+    Event.append_all(events)
 
 
 def _clock_step(before: datetime, now: datetime) -> Event:

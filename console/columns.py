@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from console import lamps
 from inventory.models import Subnet
 from partitions import board
-from partitions.board import UNASSIGNED, Tray
+from partitions.board import UNASSIGNED
+from partitions.tray import Tray
 from people.models import User
 
 PROVIDER = "Provider"

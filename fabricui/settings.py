@@ -211,7 +211,7 @@ REGISTER_WORKERS = environment.number(
     least=1,
 )
 # Requests that each of them works on at once, every one with a connection to the database of its own.
-REGISTER_THREADS = environment.number("FABRICUI_REGISTER_THREADS", 4, least=1)
+REGISTER_THREADS = environment.number("FABRICUI_REGISTER_THREADS", 24, least=1)
 MANAGEMENT_NETWORKS = environment.words("FABRICUI_MANAGEMENT_NETWORKS", "127.0.0.0/8,::1/128")
 # Behind a proxy: which addresses are the proxy's, and the header in which it names its client. Elsewhere it is noise.
 REGISTER_PROXIES = environment.words("FABRICUI_REGISTER_PROXIES", "")

@@ -47,7 +47,7 @@ def hints(
         if is_missing:
             told.append("The server that has the port reports without it by now: the card may have moved.")
         held = holder.get("port") or {}
-        if not is_missing and held.get("state") == "ACTIVE" and claim.get("state") == "ACTIVE":
+        if not is_missing and all(str(side.get("state")).upper() == "ACTIVE" for side in (held, claim)):
             told.append("Both say that the port's link is up. A port is in one machine: one of the two is wrong.")
         if _guid(held.get("node_guid")) != _guid(claim.get("node_guid")) and claim.get("node_guid"):
             told.append("They name different HCAs (node GUIDs), so this is not one card that has moved.")

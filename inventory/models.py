@@ -255,6 +255,8 @@ class ServerCredential(models.Model):
     token = models.ForeignKey(EnrolmentToken, on_delete=models.SET_NULL, null=True, related_name="+")  # what let it in
     # The one it takes over from, until it is shown for the first time: then that one is revoked and this is null.
     replaces = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, related_name="+")
+    # A person wants it replaced: the answer to the next report says so, whatever its age.
+    is_to_be_renewed = models.BooleanField(default=False, db_default=False)
 
     def __str__(self) -> str:
         return f"credential of {self.server}"

@@ -24,7 +24,7 @@ from audit.values import Actor, Subject
 from inventory.body_limit import MOST_BYTES, TOO_LARGE
 from inventory.errors import CredentialRefused, EnrolmentRefused, HostnameTaken, InvalidReport
 from inventory.models import Server
-from inventory.operations import enrol_server, register_report, rotate_credential
+from inventory.operations import enrol_together, register_together, rotate_credential
 from inventory.operations.enrolment import Address, shown_credential
 from inventory.races import settle
 from inventory.report import parse_enrolment, parse_json, parse_report, parse_rotation
@@ -75,7 +75,7 @@ def enrol(request: HttpRequest) -> JsonResponse:
     token = _bearer(request)
     try:
         wanted = parse_enrolment(parse_json(body))
-        server = enrol_server(
+        server = enrol_together(
             token=token,
             hostname=wanted.hostname,
             boot_id=wanted.boot_id,
@@ -107,9 +107,10 @@ def reports(request: HttpRequest) -> JsonResponse:
         report = parse_report(parse_json(body))
     except InvalidReport as error:
         raise Refusal(400, "malformed", str(error), server=server) from error
-    answer = register_report(server=server, report=report).to_json()
+    answer = register_together(server=server, report=report).to_json()
     # The agent then makes itself a new secret; until that is shown, the old one stays valid.
-    answer["rotate"] = timezone.now() - credential.issued_at > timedelta(days=settings.CREDENTIAL_DAYS)
+    is_old = timezone.now() - credential.issued_at > timedelta(days=settings.CREDENTIAL_DAYS)
+    answer["rotate"] = is_old or credential.is_to_be_renewed
     return JsonResponse(answer)
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import json
 import sqlite3
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -31,7 +32,8 @@ def fill(url: str, numbers: Iterable[int], *, hcas: int) -> None:
             columns = list(first[table])
             places = ", ".join([mark] * len(columns))
             statement = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})"  # noqa: S608  names of columns
-            connection.cursor().executemany(statement, [[row[column] for column in columns] for row in rows[table]])
+            lines = [[_plain(row[column]) for column in columns] for row in rows[table]]
+            connection.cursor().executemany(statement, lines)
             if mark == "%s":
                 connection.execute(
                     f"SELECT setval(pg_get_serial_sequence('{table}', 'id'), max(id)) FROM {table}"  # noqa: S608
@@ -59,6 +61,11 @@ def _first_row(connection: Any, table: str) -> dict[str, Any]:
     cursor = connection.cursor()
     cursor.execute(f"SELECT * FROM {table} ORDER BY id LIMIT 1")  # noqa: S608
     return dict(zip((column[0] for column in cursor.description), cursor.fetchone(), strict=True))
+
+
+def _plain(value: Any) -> Any:
+    """`value` as it goes in again: psycopg gives JSON as lists and objects, and would take a list for an array."""
+    return json.dumps(value) if isinstance(value, (list, dict)) else value
 
 
 def _last_id(connection: Any, table: str) -> int:

@@ -1,4 +1,4 @@
-"""The board as values: columns of cards and the tray, in five queries whatever the size of the subnet.
+"""The board as values: columns of cards and the tray, in six queries whatever the size of the subnet.
 
 The database counts ports per server and partition; Python only lays out what differs. Nothing here asks who may see
 it: the board is the provider's, and the view decides that.
@@ -17,6 +17,7 @@ from inventory.models import Port, PortConflict, Server, Subnet
 from inventory.ownership import untrusted
 from partitions import mirror
 from partitions.models import Membership, MembershipKind, Partition, StagedChange
+from partitions.tray import Tray, replaced, tray_of
 from people.models import User
 from subnet.pkey import PKey
 
@@ -76,33 +77,6 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Pile:
-    """How much of one person's work is staged."""
-
-    by: str
-    is_mine: bool
-    servers: int
-    ports: int
-    changes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Tray:
-    """What waits for a rollout: everything, and person by person with one's own first."""
-
-    servers: int
-    ports: int
-    changes: int
-    mine: Pile
-    others: tuple[Pile, ...]
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether nobody has staged anything."""
-        return not self.changes
-
-
-@dataclass(frozen=True, slots=True)
 class Board:
     """Everything on the page."""
 
@@ -151,22 +125,22 @@ type _Place = tuple[int, int]  # row ids of server and partition
 
 
 def board(*, subnet: Subnet, user: User) -> Board:
-    """The board of `subnet` as `user` sees it. Five queries."""
+    """The board of `subnet` as `user` sees it. Six queries."""
     staged = _staged(subnet)
     held = _held(subnet)
     servers = _servers(subnet)
     partitions = list(Partition.objects.filter(subnet=subnet).select_related("tenant"))
     return Board(
         columns=tuple(_columns(servers, partitions, held, staged, user)),
-        tray=_tray(staged, user),
+        tray=tray_of(staged, replaced(subnet), user),
         servers=len(servers),
         is_settling=mirror.is_settling(subnet),
     )
 
 
 def tray(*, subnet: Subnet, user: User) -> Tray:
-    """The tray alone. One query."""
-    return _tray(_staged(subnet), user)
+    """The tray alone. Two queries."""
+    return tray_of(_staged(subnet), replaced(subnet), user)
 
 
 def _staged(subnet: Subnet) -> list[_Staged]:
@@ -355,30 +329,4 @@ def _card(server: _Server, held: _Held | None, mark: Mark | None) -> Card:
         mark=mark,
         is_in_conflict=server.conflict,
         is_unconfirmed=server.unconfirmed > 0,
-    )
-
-
-def _tray(staged: list[_Staged], user: User) -> Tray:
-    by_person: dict[int, list[_Staged]] = defaultdict(list)
-    for row in staged:
-        by_person[row.by].append(row)
-    mine = _pile(by_person.pop(user.pk, []), str(user), is_mine=True)
-    others = (_pile(rows, rows[0].person, is_mine=False) for rows in by_person.values())
-    everything = _pile(staged, "", is_mine=False)
-    return Tray(
-        servers=everything.servers,
-        ports=everything.ports,
-        changes=everything.changes,
-        mine=mine,
-        others=tuple(sorted(others, key=lambda pile: pile.by)),
-    )
-
-
-def _pile(rows: list[_Staged], by: str, *, is_mine: bool) -> Pile:
-    return Pile(
-        by=by,
-        is_mine=is_mine,
-        servers=len({row.server for row in rows}),
-        ports=len({row.port for row in rows}),
-        changes=len(rows),
     )

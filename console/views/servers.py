@@ -105,6 +105,7 @@ def server(request: HttpRequest, public_id: str) -> HttpResponse:
             .filter(Q(port__hca__server=shown) | Q(claimed_by=shown))
             .select_related("port__hca__server", "claimed_by"),
             "looked_at": shown.subnet.looked_at,
+            "credentials": shown.credentials.filter(revoked_at=None).select_related("token").order_by("id"),
             "unconfirmed": [row for row in rows if row.is_unconfirmed],
             "may_act": is_operator(request.user),
         },

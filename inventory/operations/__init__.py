@@ -4,9 +4,11 @@ Every function takes keywords only, and records its audit event in the transacti
 """
 
 from inventory.operations.conflicts import declare_clone, move_card, reconsider_claim, reject_claim
+from inventory.operations.enrolling import enrol_server, enrol_together
 from inventory.operations.enrolment import (
+    LONGEST_LIFETIME,
+    ask_for_renewal,
     create_enrolment_token,
-    enrol_server,
     revoke_credentials,
     revoke_enrolment_token,
     rotate_credential,
@@ -15,11 +17,13 @@ from inventory.operations.imports import import_listing
 from inventory.operations.labels import label_servers, preview_labels
 from inventory.operations.manager_hosts import enrol_manager_host, repin_manager_host, retire_manager_host
 from inventory.operations.ports import confirm_port, confirm_ports
-from inventory.operations.reports import register_report
+from inventory.operations.reports import register_report, register_together
 from inventory.operations.sightings import record_seen
 from inventory.operations.subnets import create_subnet, freeze, set_mode, unfreeze
 
 __all__ = [
+    "LONGEST_LIFETIME",
+    "ask_for_renewal",
     "confirm_port",
     "confirm_ports",
     "create_enrolment_token",
@@ -27,6 +31,7 @@ __all__ = [
     "declare_clone",
     "enrol_manager_host",
     "enrol_server",
+    "enrol_together",
     "freeze",
     "import_listing",
     "label_servers",
@@ -35,6 +40,7 @@ __all__ = [
     "reconsider_claim",
     "record_seen",
     "register_report",
+    "register_together",
     "reject_claim",
     "repin_manager_host",
     "retire_manager_host",

@@ -1,23 +1,23 @@
-"""Enrolment: a token that lets servers in, and the credential each of them then has for itself."""
+"""Enrolment: tokens that let servers in (`enrolling.py` does), and the credential each of them then has for itself."""
 
 import hashlib
 import re
 import secrets
+from collections.abc import Sequence
 from datetime import timedelta
-from fnmatch import fnmatchcase
 from ipaddress import IPv4Address, IPv6Address, ip_network
 from typing import Final
 
-from django.db.models import F
 from django.utils import timezone
 
 from audit.actions import Action
 from audit.record import record
 from audit.values import Actor
-from inventory.errors import CredentialRefused, EnrolmentRefused, HostnameTaken, InventoryError
+from inventory.errors import CredentialRefused, InventoryError
 from inventory.models import EnrolmentToken, Server, ServerCredential, Subnet
 from inventory.races import settle
 from inventory.subjects import server_actor, server_subject, token_subject
+from inventory.together import Together
 
 LONGEST_LIFETIME: Final = timedelta(days=7)
 _PATTERN = re.compile(r"[a-z0-9._*?\[\]!-]{1,253}\Z")
@@ -127,87 +127,32 @@ def revoke_enrolment_token(*, token: EnrolmentToken, actor: Actor, reason: str) 
     return settle(change)
 
 
-def enrol_server(
-    *, token: str, hostname: str, credential_digest: str, boot_id: str = "", source: Address | None = None
-) -> Server:
-    """Enrol the server `hostname`, whose own credential is from then on the secret behind `credential_digest`.
-
-    The server makes its secret itself and sends the SHA-256 only, so an answer that gets lost loses nothing: the same
-    request again finds itself enrolled and uses up nothing. A name stands for one server: while another credential is
-    valid for it, nobody else gets it. `source` is the address that shows the token, for tokens that are for certain
-    networks. Raises EnrolmentRefused, HostnameTaken.
-    """
-
-    def change() -> Server:
-        # The token's row is held until the commit, so that the same request twice at once finds itself enrolled.
-        tokens = EnrolmentToken.objects.select_related("subnet").select_for_update(of=("self",))
-        found = tokens.filter(digest=digest_of(token)).first()
-        if found is None:
-            raise EnrolmentRefused("The enrolment token is unknown. Create one and put it on the server anew.")
-        credentials = ServerCredential.objects.select_related("server").defer("server__report")
-        own = credentials.filter(digest=credential_digest).first()
-        if own is not None:
-            is_same = own.revoked_at is None and own.server.hostname == hostname
-            if is_same and own.server.subnet_id == found.subnet_id:
-                return own.server
-            raise EnrolmentRefused("The credential belongs to another server or was revoked. Make a new one.")
-        _require_worth(found, hostname, source)
-        left = EnrolmentToken.objects.filter(pk=found.pk, uses_left__gt=0).update(uses_left=F("uses_left") - 1)
-        if left != 1:
-            raise EnrolmentRefused("The enrolment token is used up. Create a new one for this server.")
-        servers = Server.objects.select_for_update().defer("report")
-        server = servers.filter(subnet=found.subnet, hostname=hostname).first()
-        if server is None:
-            server = Server.objects.create(subnet=found.subnet, hostname=hostname, boot_id=boot_id)
-        elif server.credentials.filter(revoked_at=None).exists():
-            raise HostnameTaken(
-                f"A server called {hostname} has enrolled already. If this is that server, installed anew, an operator "
-                f"must revoke its old credential first; if not, give this one a host name of its own."
-            )
-        ServerCredential.objects.create(server=server, digest=credential_digest, token=found)
-        after = {"subnet": found.subnet.name, "token": found.name, "credential": credential_digest[:12]}
-        record(
-            action=Action.SERVER_ENROL,
-            actor=server_actor(server),
-            subject=server_subject(server),
-            after=after | ({"rack": found.rack} if found.rack else {}),
-        )
-        return server
-
-    return settle(change)
-
-
-def _require_worth(token: EnrolmentToken, hostname: str, source: Address | None) -> None:
-    """Raise EnrolmentRefused unless `token` is alive and for a server of this name and address."""
-    if token.revoked_at is not None:
-        raise EnrolmentRefused(f"The enrolment token was revoked at {token.revoked_at:%Y-%m-%d %H:%M} UTC.")
-    if token.expires_at <= timezone.now():
-        raise EnrolmentRefused(f"The enrolment token expired at {token.expires_at:%Y-%m-%d %H:%M} UTC.")
-    patterns = token.hostnames.split(",") if token.hostnames else []
-    if patterns and not any(fnmatchcase(hostname, pattern) for pattern in patterns):
-        raise EnrolmentRefused(f"The enrolment token is for servers called {token.hostnames}, not {hostname}.")
-    networks = [ip_network(text) for text in token.networks.split(",")] if token.networks else []
-    if networks and (source is None or not any(source.version == one.version and source in one for one in networks)):
-        raise EnrolmentRefused(f"The enrolment token is for servers in {token.networks}; this one is elsewhere.")
-
-
 def server_of_credential(*, credential: str) -> Server:
     """Give the server whose own, unrevoked credential this is; raise CredentialRefused otherwise."""
     return shown_credential(credential=credential).server
 
 
 def shown_credential(*, credential: str) -> ServerCredential:
-    """Give the credential that a server shows, with its server (one query); raise CredentialRefused otherwise.
+    """Give the credential that a server shows, with its server; raise CredentialRefused otherwise.
 
-    A new credential that is shown for the first time takes over: the one it replaces is revoked.
+    A new credential that is shown for the first time takes over: the one it replaces is revoked. Those that several
+    threads are shown at the same time are looked up in one query.
     """
-    rows = ServerCredential.objects.select_related("server__subnet").defer("server__report")
-    found = rows.filter(digest=digest_of(credential), revoked_at=None).first()
+    found = _look_up(digest_of(credential))
     if found is None:
         raise CredentialRefused("The server's credential is unknown or was revoked. Enrol the server anew.")
     if found.replaces_id is not None:
         settle(lambda: _take_over(found))
     return found
+
+
+def _credentials(digests: Sequence[str]) -> list[ServerCredential | None]:
+    rows = ServerCredential.objects.select_related("server").defer("server__report")
+    found = {row.digest: row for row in rows.filter(digest__in=digests, revoked_at=None)}
+    return [found.get(digest) for digest in digests]
+
+
+_look_up = Together(_credentials, names=lambda digest: (digest,))
 
 
 def _take_over(credential: ServerCredential) -> None:
@@ -257,6 +202,32 @@ def rotate_credential(*, credential: str, new_digest: str) -> Server:
             after={"credential": new_digest[:12], "in_use": False},
         )
         return old.server
+
+    return settle(change)
+
+
+def ask_for_renewal(*, server: Server, actor: Actor, reason: str = "") -> bool:
+    """Have `server` make itself a new credential with its next report; whether that is news.
+
+    The old one stays valid until the new one is shown: nobody is locked out. Raises InventoryError when the server has
+    no credential that could be renewed.
+    """
+
+    def change() -> bool:
+        valid = server.credentials.select_for_update().filter(revoked_at=None, replaces=None)
+        if not valid.exists():
+            raise InventoryError(f"{server} has no valid credential. It must enrol anew, with a token.")
+        if not valid.filter(is_to_be_renewed=False).exists():
+            return False
+        valid.update(is_to_be_renewed=True)
+        record(
+            action=Action.SERVER_CREDENTIAL_ROTATE,
+            actor=actor,
+            subject=server_subject(server),
+            after={"asked": True},
+            reason=reason,
+        )
+        return True
 
     return settle(change)
 

@@ -1,6 +1,6 @@
 """What a report means beside its own rows: history, both witnesses, the conflicts it opens. For `reports.py`."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -14,6 +14,8 @@ from inventory.reconcile import Judgement, Known
 from inventory.report import Report
 from inventory.testimony import COLUMNS, heard, hosts_named, keep_home, write_down
 from subnet.guid import GUID
+
+_BATCH = 100
 
 
 def open_conflict(judgement: Judgement, known: Known, report: Report) -> Port | None:
@@ -35,45 +37,53 @@ def open_conflict(judgement: Judgement, known: Known, report: Report) -> Port | 
     return port if is_new else None
 
 
-def hear_both(server: Server, at: datetime) -> dict[str, dict[str, Any]]:
-    """Compare what `server` says now with what the fabric last showed; give what that confirmed, by port GUID.
+def hear_both(heard_of: Sequence[tuple[Server, Sequence[Port]]], at: datetime) -> dict[str, dict[str, Any]]:
+    """Compare what servers say now with what the fabric last showed; give what that confirmed, by port GUID.
 
-    Call it when its ports are written. Where the site takes the passive proof, ports on which both agree are confirmed
-    by it. Two to five queries, whatever changed.
+    Call it with all ports of each server, as they are to stand. Where the site takes the passive proof, ports on which
+    both agree are confirmed by it. Rows that are not in the database yet get their columns and are not saved. None to
+    four queries, whatever changed and however many servers.
     """
-    ports = list(Port.objects.filter(hca__server=server).select_related("hca"))
-    unseen = [port.guid for port in ports if port.seen_at is None]
-    pasted: dict[GUID, GUID] = {}
-    if unseen and server.subnet.looked_at is not None:
-        nodes = Port.objects.filter(subnet=server.subnet_id, seen_node_guid__in=unseen)
-        pasted = {
-            GUID(node): GUID(guid) for node, guid in nodes.values_list("seen_node_guid", "guid") if node is not None
-        }
-    named = hosts_named(server.subnet, {port.seen_description for port in ports})
+    everything = [port for _, ports in heard_of for port in ports]
+    pasted: dict[tuple[int, GUID], GUID] = {}
+    unseen = [p.guid for server, ports in heard_of if server.subnet.looked_at for p in ports if p.seen_at is None]
+    if unseen:
+        nodes = Port.objects.filter(seen_node_guid__in=unseen)
+        for node, guid, subnet_id in nodes.values_list("seen_node_guid", "guid", "subnet_id"):
+            if node is not None:
+                pasted[subnet_id, GUID(node)] = GUID(guid)
     disputed: set[int] = set()
-    if any(port.seen_at is not None and port.confirmed_at is None for port in ports):
-        disputed = set(PortConflict.objects.filter(closed_at=None, port__in=ports).values_list("port_id", flat=True))
+    if any(port.seen_at is not None and port.confirmed_at is None for port in everything):
+        known = [port.pk for port in everything if not port._state.adding]
+        disputed = set(PortConflict.objects.filter(closed_at=None, port__in=known).values_list("port_id", flat=True))
+    named: dict[int, Mapping[str, str]] = {}
+    for subnet in {server.subnet for server, _ in heard_of}:
+        told = {p.seen_description for server, ports in heard_of if server.subnet_id == subnet.pk for p in ports}
+        named[subnet.pk] = hosts_named(subnet, told)
     confirmed: dict[str, dict[str, Any]] = {}
     rows = []
-    for port in ports:
-        said = heard(
-            port,
-            server=server,
-            subnet=server.subnet,
-            looked_at=server.subnet.looked_at,
-            names=named.get(port.seen_description, ""),
-            port_of_node=pasted.get(port.guid),
-        )
-        is_news = write_down(port, said)
-        is_proven = said is not None and said.is_proof and settings.REGISTRATION_TRUST != ownership.PERSON
-        is_member = port.link_layer == Port.LinkLayer.INFINIBAND and port.pk not in disputed
-        if is_proven and is_member and port.confirmed_at is None:
-            port.confirmed_at, port.confirmed_how = at, ownership.WITNESSED
-            is_news = True
-            confirmed[str(port.guid)] = {"confirmed_at": at, "confirmed_how": ownership.WITNESSED}
-        if is_news | keep_home(port):
-            rows.append(port)
-    Port.objects.bulk_update(rows, ["confirmed_at", "confirmed_how", "home_leaf_guid", "home_leaf_port", *COLUMNS])
+    for server, ports in heard_of:
+        for port in ports:
+            said = heard(
+                port,
+                server=server,
+                subnet=server.subnet,
+                looked_at=server.subnet.looked_at,
+                names=named[server.subnet_id].get(port.seen_description, ""),
+                port_of_node=pasted.get((server.subnet_id, port.guid)),
+            )
+            is_news = write_down(port, said)
+            is_proven = said is not None and said.is_proof and settings.REGISTRATION_TRUST != ownership.PERSON
+            is_member = port.link_layer == Port.LinkLayer.INFINIBAND and port.pk not in disputed
+            if is_proven and is_member and port.confirmed_at is None:
+                port.confirmed_at, port.confirmed_how = at, ownership.WITNESSED
+                is_news = True
+                confirmed[str(port.guid)] = {"confirmed_at": at, "confirmed_how": ownership.WITNESSED}
+            if (is_news | keep_home(port)) and not port._state.adding:
+                rows.append(port)
+    if rows:
+        columns = ["confirmed_at", "confirmed_how", "home_leaf_guid", "home_leaf_port", *COLUMNS]
+        Port.objects.bulk_update(rows, columns, batch_size=_BATCH)
     return confirmed
 
 

@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 
 from audit.models import Event
 from deploy.models import HostCheck, Observation, Rollout, RolloutStep
-from inventory.models import EnrolmentToken, HistoryEntry, ManagerHost, Port, PortConflict, Server
+from inventory.models import EnrolmentToken, HistoryEntry, ManagerHost, Port, PortConflict, Server, ServerCredential
 from partitions import operations
 from subnet.default import OPEN
 from tests.console.drifted import everything
@@ -85,6 +85,12 @@ def witnesses(provider):
     HistoryEntry.objects.create(server=provider.servers[4], at=now, kind="REBOOT", witness="SERVER", what="srv-005",
                                 before="boot-1", after="boot-2")  # fmt: skip
     EnrolmentToken.objects.create(subnet=provider.subnet, name="rack 12", digest="d", uses_left=3, expires_at=now)
+    good = EnrolmentToken.objects.create(
+        subnet=provider.subnet, name="rack 13", digest="e", uses_left=24, expires_at=now + timedelta(days=1),
+        rack="13", hostnames="r13-*,spare-0?", networks="10.1.13.0/24,fd00:13::/64",
+    )  # fmt: skip
+    EnrolmentToken.objects.create(subnet=provider.subnet, name="gone", digest="f", expires_at=now, revoked_at=now)
+    ServerCredential.objects.create(server=provider.servers[4], digest="g", token=good, is_to_be_renewed=True)
     Server.objects.filter(pk=provider.servers[4].pk).update(
         rack="r12", unit="4", tenant=provider.acme, reported_at=now - timedelta(hours=9), report={"ports": []}
     )

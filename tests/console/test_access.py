@@ -1,6 +1,7 @@
 """Who may see and do what: operators act, auditors read, strangers learn nothing, anonymous people sign in."""
 
 import re
+from datetime import timedelta
 
 import pytest
 from django.urls import reverse
@@ -10,7 +11,7 @@ from audit.models import Event
 from deploy import decisions
 from deploy.models import Observation, Revision, Rollout
 from inventory.labels import read
-from inventory.models import Port, PortConflict
+from inventory.models import EnrolmentToken, Port, PortConflict, ServerCredential
 from inventory.operations import preview_labels
 from partitions.models import Partition, StagedChange
 from partitions.selection import Selection
@@ -18,6 +19,7 @@ from people.models import Tenant
 from tests.console.drifted import drifted
 
 GONE = "0x0002c9040000ffff"
+HOUR = timedelta(hours=1)
 PAGES = [
     "board", "plan", "rollouts", "servers", "managers", "drift", "partitions", "audit", "conflicts", "leaves", "strays",
     "enrolment", "labels", "as_of", "audit_export",
@@ -27,7 +29,7 @@ POSTS = [
     "rollout_accept",
     "port_confirm", "conflict_decide", "managers_look", "partitions", "board_membership", "server_clean",
     "partition_rename", "partition_retire", "drift_put_back", "drift_look", "drift_restoring", "drift_adopt",
-    "enrolment", "labels", "replacement", "as_of_stage",
+    "enrolment", "labels", "replacement", "as_of_stage", "token_revoke", "credential_renew", "credential_revoke",
 ]  # fmt: skip
 
 
@@ -44,6 +46,14 @@ def address(name: str, site) -> str:
             claim={},
         )
         return reverse("console:conflict_decide", args=[conflict.pk, "reject"])
+    if name == "token_revoke":
+        token, _ = EnrolmentToken.objects.get_or_create(
+            subnet=site.provider.subnet, name="r1", digest="d" * 64, defaults={"expires_at": timezone.now() + HOUR}
+        )
+        return reverse("console:token_revoke", args=[token.pk])
+    if name.startswith("credential_"):
+        ServerCredential.objects.get_or_create(server=site.provider.servers[0], digest="c" * 64)
+        return reverse(f"console:{name}", args=[site.provider.servers[0].public_id])
     if name == "replacement":
         return reverse("console:replacement", args=[provider_server(site).public_id])
     if name == "server_clean":
@@ -87,6 +97,8 @@ def fields(name: str, site) -> dict[str, str]:
         "rollout_accept": {"reason": "sneaked in", "seen": decisions.name_of({}, [GONE])},
         "drift_restoring": {"enabled": "yes", "reason": "sneaked in"},
         "enrolment": {"name": "sneaked in", "uses": "1", "hours": "1"},
+        "token_revoke": {"reason": "sneaked in"},
+        "credential_revoke": {"reason": "sneaked in"},
         "labels": labels_of(provider.servers[0]),
         "replacement": pairs_of(provider_server(site)),
         "as_of_stage": {

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from audit.models import Event
 from console import inventory_filter
-from inventory.models import EnrolmentToken, HistoryEntry, Port, PortConflict, Server
+from inventory.models import EnrolmentToken, HistoryEntry, Port, PortConflict, Server, ServerCredential
 from inventory.operations import record_seen, register_report
 from inventory.report import parse_report
 from partitions.models import Replacement
@@ -308,6 +308,48 @@ def test_a_bad_token_form_says_what_is_wrong(site, operator, sent):
     assert not EnrolmentToken.objects.exists()
 
 
+def test_a_token_is_narrowed_and_revoked_on_the_page(site, operator):
+    page = reverse("console:enrolment")
+    refused = operator.post(page, {"name": "r12", "uses": "2", "hours": "8", "networks": "10.1"})
+    assert refused.status_code == 422
+    assert "“10.1” is no IP network" in refused.content.decode()
+    narrow = {"rack": "12", "hostnames": "r12-*", "networks": "10.1.12.0/24"}
+    assert operator.post(page, {"name": "r12", "uses": "2", "hours": "8"} | narrow).status_code == 201
+    token = EnrolmentToken.objects.get()
+    assert (token.rack, token.hostnames, token.networks) == ("12", "r12-*", "10.1.12.0/24")
+    revoke = reverse("console:token_revoke", args=[token.pk])
+    assert "Say why" in operator.post(revoke, {"reason": " "}, follow=True).content.decode()
+    text = operator.post(revoke, {"reason": "went astray"}, follow=True).content.decode()
+    assert all(word in text for word in ("r12-*", "10.1.12.0/24", "revoked", "lets nobody in any more"))
+    assert revoke not in text
+    event = Event.objects.filter(action="inventory:enrolment-token:revoke").get()
+    assert (event.subject_label, event.reason, event.actor_kind) == ("r12", "went astray", "PERSON")
+    assert "worth nothing any more" in operator.post(revoke, {"reason": "again"}, follow=True).content.decode()
+
+
+def test_a_servers_credential_is_renewed_and_revoked_on_its_page(site, operator):
+    server = site.provider.servers[0]
+    page = reverse("console:server", args=[server.public_id])
+    renew, revoke = (reverse(f"console:credential_{verb}", args=[server.public_id]) for verb in ("renew", "revoke"))
+    server.credentials.all().delete()
+    assert "None is valid" in operator.get(page).content.decode()
+    assert "It must enrol anew" in operator.post(renew, follow=True).content.decode()
+    credential = ServerCredential.objects.create(server=server, digest="c" * 64)
+    assert "to be renewed with the next report" in operator.post(renew, follow=True).content.decode()
+    credential.refresh_from_db()
+    assert credential.is_to_be_renewed
+    assert "was asked for a new credential already" in operator.post(renew, follow=True).content.decode()
+    assert "Say why" in operator.post(revoke, follow=True).content.decode()
+    assert "until it enrols anew" in operator.post(revoke, {"reason": "sold"}, follow=True).content.decode()
+    credential.refresh_from_db()
+    assert credential.revoked_at is not None
+    told = Event.objects.filter(action__startswith="inventory:server:credential").values_list("action", "reason")
+    assert list(told) == [
+        ("inventory:server:credential-rotate", ""),
+        ("inventory:server:credential-revoke", "sold"),
+    ]
+
+
 # --- leaves, strays, replacement -------------------------------------------------------------------------------------
 
 
@@ -343,6 +385,11 @@ def test_a_card_is_replaced_on_its_page(site, operator):
     text = done.content.decode()
     assert "1 port goes on under another GUID" in text
     assert "Its HCA was replaced" in text
+    tray = operator.get(reverse("console:board")).content.decode()
+    assert "1 server, 1 port staged" in tray
+    assert "1 of the ports with a replaced HCA" in tray
+    assert 'id="review-plan"' in tray
+    assert 'id="discard-mine"' not in tray  # it is taken back on the server's page
     assert Replacement.objects.get().reason == "RMA 7"
     undone = operator.post(reverse("console:replacement_undo", args=[server.public_id]), follow=True)
     assert "1 port has its old GUID again" in undone.content.decode()

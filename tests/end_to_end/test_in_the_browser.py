@@ -23,6 +23,7 @@ pytestmark = pytest.mark.browser
 SERVERS, HCAS = 6, 2
 READY_WITHIN_S = 240
 PROVEN_WITHIN_MS = 120_000
+SHOWN_WITHIN_S = 90  # one round of the watch (30 s) on a machine that does much else
 
 
 class Demo:
@@ -31,7 +32,8 @@ class Demo:
     def __init__(self, said: str, folder: Path) -> None:
         self.url = re.search(r"http://\S+", said)[0]
         self.password = re.search(r"operator\s+(\S+)", said)[1]
-        self.site = Site.attach(folder / "lab")
+        self.lab = folder / "lab"
+        self.site = Site.attach(self.lab)
 
 
 @pytest.fixture(scope="module")
@@ -118,3 +120,38 @@ def test_a_drag_goes_out_and_is_proven(demo, operator):
     page.goto(f"{demo.url}board/")
     expect(target.locator(".card", has_text=name)).to_be_visible()
     expect(page.locator("#tray-text")).to_contain_text("Nothing is staged")
+
+
+def breaks(demo, *words):
+    """What a person types in a second terminal: `./run lab break …`."""
+    command = [sys.executable, "-m", "lab", "break", *words, "--dir", str(demo.lab)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def shows(page, text: str) -> None:
+    """Load the page again, as a person would, until its history has `text`."""
+    deadline = time.monotonic() + SHOWN_WITHIN_S
+    while not page.locator("#history").get_by_text(text).count():
+        assert time.monotonic() < deadline, f"the page does not show “{text}”"
+        page.wait_for_timeout(500)
+        page.reload()
+
+
+def test_a_pulled_cable_and_a_reboot_show_on_the_servers_page(demo, operator):
+    page, server = operator, demo.site.fabric.servers[-1]
+    page.goto(f"{demo.url}servers/")
+    page.get_by_role("link", name=server.hostname).first.click()
+    expect(page.locator("#history")).not_to_contain_text(re.compile("not there|reboot"))
+    expect(page.locator("#witnesses summary").first).to_contain_text("both agree")
+    breaks(demo, "cut-link", f"{server.hostname}:0")
+    try:
+        shows(page, "not there")  # the fabric says so: nobody asked the server
+        expect(page.locator("#witnesses summary").first).to_contain_text("link down")
+        breaks(demo, "reboot", server.hostname)
+        shows(page, "reboot")
+        pulled = page.get_by_role("region", name="Ports").get_by_role("row").nth(1)
+        expect(pulled).to_contain_text(str(server.hcas[0].port_guid))
+        expect(pulled.get_by_role("cell").nth(1)).to_contain_text("down")
+    finally:
+        breaks(demo, "restore-link", f"{server.hostname}:0")

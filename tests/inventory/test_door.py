@@ -267,6 +267,8 @@ def test_an_old_credential_is_to_be_renewed(credential, settings):
     assert post(ROTATE, new, credential).status_code == 201
     assert post(REPORTS, said(port(GUID_A)), "new").json()["rotate"] is False
     assert post(REPORTS, said(port(GUID_A)), credential).status_code == 401
+    ServerCredential.objects.filter(revoked_at=None).update(is_to_be_renewed=True)  # a person asked for it
+    assert post(REPORTS, said(port(GUID_A)), "new").json()["rotate"] is True
 
 
 @pytest.mark.parametrize("secret", ["", "fui_enrol_x", "guess"])

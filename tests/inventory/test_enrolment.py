@@ -11,13 +11,14 @@ from audit.models import Event
 from inventory.errors import CredentialRefused, EnrolmentRefused, HostnameTaken, InventoryError
 from inventory.models import EnrolmentToken, Server, ServerCredential
 from inventory.operations import (
+    ask_for_renewal,
     create_enrolment_token,
     enrol_server,
     revoke_credentials,
     revoke_enrolment_token,
     rotate_credential,
 )
-from inventory.operations.enrolment import server_of_credential
+from inventory.operations.enrolment import digest_of, server_of_credential
 from tests.inventory.reports import OLGA, enrolled, everything
 
 pytestmark = pytest.mark.django_db
@@ -218,3 +219,20 @@ def test_a_revoked_credential_has_no_successor(subnet):
             server_of_credential(credential=secret)
         with pytest.raises(CredentialRefused):
             rotate_credential(credential=secret, new_digest=digest("next"))
+
+
+def test_a_person_asks_for_a_new_credential(subnet):
+    server, old = enrolled(subnet)
+    asked = {"server": server, "actor": OLGA}
+    assert ask_for_renewal(**asked, reason="was shown on a screen")
+    assert not ask_for_renewal(**asked)
+    event = Event.objects.last()
+    assert (event.action, event.after, event.reason) == (
+        "inventory:server:credential-rotate", {"asked": True}, "was shown on a screen"
+    )  # fmt: skip
+    rotate_credential(credential=old, new_digest=digest_of("new"))
+    server_of_credential(credential="new")
+    assert not ServerCredential.objects.get(revoked_at=None).is_to_be_renewed
+    revoke_credentials(**asked, reason="sold")
+    with pytest.raises(InventoryError, match="must enrol anew"):
+        ask_for_renewal(**asked)

@@ -160,6 +160,31 @@ def test_a_lost_race_is_run_again_and_ends_as_a_conflict(rivals, monkeypatch):
 
 
 @pytest.mark.pg
+def test_a_port_that_nobody_had_goes_to_one_of_two_that_claim_it_at_once(rivals, monkeypatch):
+    """It was only seen, so no new row decides it: the loser must notice that it is somebody's by now."""
+    from django.utils import timezone
+
+    from inventory.models import Port
+    from inventory.operations import reports
+
+    first, second = rivals[:2]
+    Port.objects.create(subnet=first.subnet, guid=GUID_A, seen_at=timezone.now())
+    judge, looked = reports.judge, []
+
+    def judge_late(report, known):
+        found = judge(report, known)
+        if known.server == first and not looked:
+            looked.append(True)
+            (receipt,) = together(lambda: registers(second, port(GUID_A)))
+            assert outcomes(receipt) == ["new"], receipt
+        return found
+
+    monkeypatch.setattr(reports, "judge", judge_late)
+    assert outcomes(registers(first, port(GUID_A, node_guid="0x0002c903000f0000"))) == ["conflict"]
+    assert Port.objects.select_related("hca__server").get().server == second
+
+
+@pytest.mark.pg
 def test_one_token_use_and_one_name_are_given_once(transactional_db, subnet):
     from datetime import timedelta
 

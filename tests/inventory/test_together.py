@@ -1,0 +1,166 @@
+"""Who comes while another is at work is worked for together with the rest; each gets what is its own."""
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from audit.chain import verify
+from audit.models import Event
+from audit.request_id import acting_from, request_id
+from inventory.models import Port, Server, ServerCredential
+from inventory.operations import enrolling, reports
+from inventory.report import parse_report
+from inventory.together import MOST, Together
+from tests.inventory.reports import GUID_A, GUID_B, enrolled, outcomes, port, said
+
+
+class Work:
+    """Work that stands still until the test lets it go on; it notes what it was given at once."""
+
+    def __init__(self):
+        self.batches, self.began, self.may_go = [], threading.Semaphore(0), threading.Semaphore(0)
+
+    def __call__(self, asked):
+        self.batches.append(list(asked))
+        self.began.release()
+        assert self.may_go.acquire(timeout=20)
+        return [ValueError(text) if text.endswith("!") else text.upper() for text in asked]
+
+
+def ask(work, *texts):
+    """The answers to `texts`, all but the first asked while the first is worked on."""
+    together = Together(work, names=lambda text: text[:1])
+    with ThreadPoolExecutor(len(texts)) as pool:
+        asked = [pool.submit(together, texts[0])]
+        assert work.began.acquire(timeout=20)
+        for place, text in enumerate(texts[1:], 1):
+            asked.append(pool.submit(together, text))
+            deadline = time.monotonic() + 20
+            while len(together._queue) < place:
+                assert time.monotonic() < deadline, "it does not wait in line"
+                time.sleep(0.001)
+        for _ in texts:
+            work.may_go.release()
+        errors = [one.exception(timeout=20) for one in asked]
+        return [one.result() if error is None else f"raised {error}" for one, error in zip(asked, errors, strict=True)]
+
+
+def test_one_alone_is_worked_for_at_once():
+    work = Work()
+    work.may_go.release()
+    assert Together(work, names=lambda text: text)("a") == "A"
+    assert work.batches == [["a"]]
+
+
+def test_those_that_wait_are_worked_for_together_and_each_gets_its_own():
+    work = Work()
+    assert ask(work, "a", "b", "c!", "d") == ["A", "B", "raised c!", "D"]
+    assert work.batches == [["a"], ["b", "c!", "d"]]
+
+
+def test_two_that_share_a_name_are_never_worked_for_together_and_keep_their_order():
+    work = Work()
+    assert ask(work, "a", "b1", "c", "b2", "b3") == ["A", "B1", "C", "B2", "B3"]
+    assert work.batches == [["a"], ["b1", "c"], ["b2"], ["b3"]]
+
+
+def test_what_the_work_raises_everybody_gets_and_the_next_are_served():
+    def fails(asked):
+        raise LookupError(asked[0])
+
+    together = Together(fails, names=lambda text: text)
+    for text in ("a", "b"):
+        with pytest.raises(LookupError, match=text):
+            together(text)
+
+
+def test_there_is_an_end_to_how_many():
+    work = Work()
+    texts = [chr(200 + number) for number in range(MOST + 3)]
+    ask(work, *texts)
+    assert [len(batch) for batch in work.batches] == [1, MOST, 2]
+
+
+# --- reports and enrolments that share a transaction -----------------------------------------------------------------
+
+
+def asked(server, *ports, address="", **changes):
+    report = parse_report(said(*ports, **{"hostname": server.hostname, **changes}))
+    with acting_from(address), request_id(f"of {server}"):
+        return reports.Asked(server.pk, report)
+
+
+@pytest.mark.django_db
+def test_reports_that_share_a_transaction_have_an_event_each_with_its_own_address(subnet):
+    servers = [enrolled(subnet, f"srv-{number}")[0] for number in range(3)]
+    before = Event.objects.count()
+    guids = [f"0x0002c903000{number}0001" for number in (1, 2, 3)]
+    told = reports._register_all(
+        [asked(server, port(guid), address=f"10.0.0.{guid[-5]}") for server, guid in zip(servers, guids, strict=True)]
+    )
+    assert [outcomes(one) for one in told] == [["new"]] * 3
+    assert [port.server for port in Port.objects.order_by("guid")] == servers
+    events = Event.objects.filter(number__gt=before).order_by("number")
+    assert [(event.subject_label, event.address, event.request_id) for event in events] == [
+        (f"srv-{number}", f"10.0.0.{number + 1}", f"of srv-{number}") for number in range(3)
+    ]
+    assert verify().is_sound
+
+
+@pytest.mark.django_db
+def test_one_that_cannot_be_written_stops_no_other_and_leaves_nothing(subnet, monkeypatch):
+    good, bad = (enrolled(subnet, name)[0] for name in ("good", "bad"))
+    judge, events = reports.judge, Event.objects.count()
+
+    def judge_but_one(report, known):
+        if known.server == bad:
+            raise ZeroDivisionError
+        return judge(report, known)
+
+    monkeypatch.setattr(reports, "judge", judge_but_one)
+    first, second = reports._register_all([asked(good, port(GUID_A)), asked(bad, port(GUID_B))])
+    assert outcomes(first) == ["new"]
+    assert isinstance(second, ZeroDivisionError)
+    assert [port.guid for port in Port.objects.all()] == [GUID_A]
+    assert Event.objects.count() == events + 1
+    assert Server.objects.get(pk=bad.pk).reported_at is None
+
+
+@pytest.mark.django_db
+def test_new_changed_and_unchanged_reports_in_one_transaction(subnet):
+    new, changed, alike = (enrolled(subnet, name)[0] for name in ("new", "changed", "alike"))
+    third = "0x0002c90300030001"
+    reports._register_all([asked(changed, port(GUID_A)), asked(alike, port(GUID_B))])
+    before = Event.objects.count()
+    told = reports._register_all(
+        [asked(new, port(third)), asked(changed, port(GUID_A, state="DOWN")), asked(alike, port(GUID_B))]
+    )
+    assert [outcomes(one) for one in told] == [["new"], ["changed"], ["unchanged"]]
+    assert Event.objects.count() == before + 2
+    last = [Server.objects.get(pk=server.pk).reported_at for server in (new, changed, alike)]
+    assert len(set(last)) == 1
+
+
+def test_what_a_report_touches_is_its_server_and_every_guid():
+    report = parse_report(said(port(GUID_A), port(None, device="mlx5_1")))
+    assert set(reports.Asked(7, report, "", "").names()) == {7, GUID_A, GUID_A[:-1] + "0"}
+
+
+@pytest.mark.django_db
+def test_a_token_lets_in_as_many_as_it_says_when_they_come_together(subnet):
+    from datetime import timedelta
+
+    from inventory.operations import create_enrolment_token
+    from inventory.operations.enrolment import digest_of
+    from tests.inventory.reports import OLGA
+
+    token = create_enrolment_token(subnet=subnet, name="r", uses=2, lifetime=timedelta(hours=1), actor=OLGA)
+    told = enrolling._enrol_all(
+        [enrolling.Asked(digest_of(token), f"srv-{digit}", digit * 64, "b", None) for digit in "0123"]
+    )
+    assert [getattr(one, "hostname", type(one).__name__) for one in told] == [
+        "srv-0", "srv-1", "EnrolmentRefused", "EnrolmentRefused"
+    ]  # fmt: skip
+    assert ServerCredential.objects.count() == 2
