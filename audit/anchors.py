@@ -16,9 +16,9 @@ from django.conf import settings
 from django.db import transaction
 
 from audit import chain, signing
+from audit.appending import THE_HEAD
 from audit.errors import SigningUnavailable
 from audit.models import ChainHead, Seal
-from audit.record import THE_HEAD
 from audit.verifier import Anchor, Report, anchors_in, fingerprint
 
 HEARTBEAT: Final = timedelta(hours=1)  # so often an unmoved head is sealed again, so that silence means something

@@ -80,10 +80,6 @@ class Event(models.Model):
         """Compute the hash of what the event says now; equal to `hash` unless somebody edited it."""
         return verifier.content_hash(self.to_json())
 
-    def append(self) -> None:
-        """Insert the event. Only `audit.record.record` calls this."""
-        super().save(force_insert=True)
-
 
 # Everything but the row id, in the order of an export's lines.
 EXPORTED: Iterable[str] = (*verifier.HASHED_2, "hash", "mac")

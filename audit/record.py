@@ -9,14 +9,14 @@ from django.utils import timezone
 
 from audit import keyring, nudge, outage
 from audit.actions import Action
-from audit.canonical import GENESIS, clean, plain, utc_text
+from audit.appending import Head, insert, locked_head, move_head
+from audit.canonical import clean, plain, utc_text
 from audit.errors import ChainMoved, KeyUnavailable, NotRecordable, OutsideTransaction, TrailUnwritable
-from audit.models import ChainHead, Event
+from audit.models import Event
 from audit.request_id import current_address, current_request_id
 from audit.values import SYSTEM, Actor, Subject
 from audit.verifier import CLOCK_STEP_S, code
 
-THE_HEAD: Final = 1  # the id of the one ChainHead row
 _LOST_RACES: Final = {"40P01", "40001"}  # PostgreSQL: deadlock detected, serialization failure
 
 
@@ -64,7 +64,7 @@ def record(
         revision_key=revision_key or (subject.key if subject.kind == "revision" else ""),
     )
     try:
-        head = _locked_head()
+        head = locked_head()
         now = timezone.now()  # read under the lock, so that times rise with the numbers
         if head.at is not None and now < head.at:
             # Clocks of several machines differ a little; one that falls back further is told, and then believed.
@@ -82,7 +82,7 @@ def record(
     return event
 
 
-def _append(event: Event, head: ChainHead, *, at: datetime) -> ChainHead:
+def _append(event: Event, head: Head, *, at: datetime) -> Head:
     """Chain `event` to `head` and insert it; give the new head."""
     event.number = head.number + 1
     event.previous_hash = head.hash
@@ -90,11 +90,11 @@ def _append(event: Event, head: ChainHead, *, at: datetime) -> ChainHead:
     event.key_version, key = keyring.newest(used=head.key_version)
     event.hash = event.content_hash()
     event.mac = code(key, event.hash)
-    new = {"number": event.number, "hash": event.hash, "at": at, "key_version": event.key_version}
-    if ChainHead.objects.filter(pk=THE_HEAD, number=head.number, hash=head.hash).update(**new) != 1:
+    new = Head(event.number, event.hash, at, event.key_version)
+    if not move_head(head, new):
         raise ChainMoved(f"Event {event.number} was taken by another writer. Try the whole change again.")
-    event.append()
-    return ChainHead(pk=THE_HEAD, **new)
+    insert(event)
+    return new
 
 
 def _clock_step(before: datetime, now: datetime) -> Event:
@@ -136,20 +136,6 @@ def _require_transaction(connection: BaseDatabaseWrapper) -> None:
         raise OutsideTransaction(
             "record() was called outside transaction.atomic(): the event and the change it tells of could part."
         )
-
-
-def _locked_head() -> ChainHead:
-    """Give the head row, locked until the commit.
-
-    PostgreSQL locks the row. SQLite knows no row locks, but its transactions are IMMEDIATE (settings), so the
-    whole database is already ours; the compare-and-swap in `record` stands even without either.
-    """
-    heads = ChainHead.objects.select_for_update()
-    head = heads.filter(pk=THE_HEAD).first()
-    if head is None:  # the very first event; of two writers one inserts and the other waits for it here
-        ChainHead.objects.bulk_create([ChainHead(pk=THE_HEAD, number=0, hash=GENESIS)], ignore_conflicts=True)
-        head = heads.get(pk=THE_HEAD)
-    return head
 
 
 def _longest(field: str) -> int:

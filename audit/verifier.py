@@ -15,6 +15,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,7 @@ Source = Callable[[], Iterable[Event]]
 Verify = Callable[[bytes, bytes, bytes], bool]  # public key, message, signature
 
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
+_quote = json.encoder.encode_basestring  # what _encode does with a text
 
 
 def canonical(value: Any) -> bytes:
@@ -61,8 +63,25 @@ def canonical(value: Any) -> bytes:
 
 def content_hash(event: Event) -> str:
     """The hash of what an event says; `at` is text as 2026-12-01T13:59:00.000123Z."""
-    fields = HASHED[event["format"]]
-    return hashlib.sha256(_encode({name: event[name] for name in fields}).encode()).hexdigest()
+    values, form = _PARTS[event["format"]]
+    # canonical() of the fields, put together by hand: a million events take a third of the time.
+    text = form % tuple([_quote(value) if type(value) is str else _written(value) for value in values(event)])
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _written(value: Any) -> str:
+    if value is None:
+        return "null"
+    return repr(value) if type(value) is int else _encode(value)
+
+
+def _parts(fields: Iterable[str]) -> tuple[Callable[[Event], tuple[Any, ...]], str]:
+    """What takes the fields out of an event in the order in which they are written, and the text around them."""
+    names = sorted(fields)
+    return itemgetter(*names), "{" + ",".join(f'"{name}":%s' for name in names) + "}"
+
+
+_PARTS = {number: _parts(fields) for number, fields in HASHED.items()}
 
 
 def code(key: bytes, hash_: str) -> str:

@@ -14,9 +14,10 @@ from django.utils import timezone
 
 from audit import anchors, chain, export, grants, keyring, restoration, signing, spool, watch
 from audit.actions import Action
+from audit.appending import THE_HEAD
 from audit.errors import AuditError
 from audit.models import ChainHead, Event
-from audit.record import THE_HEAD, record
+from audit.record import record
 from audit.values import SYSTEM, Subject
 from audit.verifier import to_json
 
