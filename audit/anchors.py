@@ -42,7 +42,7 @@ def seal(*, now: datetime) -> tuple[Seal | None, Report]:
     report = chain.verify(since=since, anchors=list(tail()))
     if not report.is_sound:
         return None, report
-    number, hash_ = since + report.events - 1, report.last_hash
+    number, hash_ = report.up_to, report.last_hash
     if last is not None and last.hash == hash_ and now - last.sealed_at < HEARTBEAT:
         return None, report
     at = chain.at_of(number)

@@ -132,7 +132,10 @@ class Seal(models.Model):
 
 
 class TrailCheck(models.Model):
-    """What the newest check of each kind found; one row a kind, written again by each check."""
+    """What the newest check of each kind found; one row a kind, written again by each check (`audit/standing.py`).
+
+    `mac` is the HMAC of the rest under the trail's key: who may write this table cannot make a check that was not.
+    """
 
     class Kind(models.TextChoices):
         WHOLE = "whole", "the whole trail"
@@ -146,6 +149,9 @@ class TrailCheck(models.Model):
     trouble = models.CharField(max_length=20, blank=True)  # the kind of break, "" when sound
     sentence = models.TextField()
     anchored_to = models.PositiveBigIntegerField(default=0)
+    checked_to = models.PositiveBigIntegerField(default=0, db_default=0)  # the last event that was as written
+    key_version = models.PositiveIntegerField(default=0, db_default=0)  # of the key behind `mac`; 0: none
+    mac = models.CharField(max_length=64, blank=True, default="", db_default="")
 
     def __str__(self) -> str:
         return f"check of {self.get_kind_display()}: {self.trouble or 'sound'}"

@@ -155,6 +155,11 @@ class Report:
         """Whether every event is as it was written and none is missing."""
         return self.kind is None
 
+    @property
+    def up_to(self) -> int:
+        """The number of the last event that was checked and is sound."""
+        return self.first + self.events - 1
+
     def break_at(self, number: int, kind: str, sentence: str) -> None:
         """Note a break; the one with the lowest number counts."""
         if self.broken_at is None or number < self.broken_at:
