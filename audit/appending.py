@@ -15,7 +15,7 @@ THE_HEAD: Final = 1  # the id of the one ChainHead row
 
 _COLUMNS: Final = [field for field in Event._meta.concrete_fields if not field.primary_key]
 _INSERT: Final = (
-    f"INSERT INTO audit_event ({', '.join(field.column for field in _COLUMNS)}) "  # noqa: S608  names of our columns
+    f"INSERT INTO audit_event ({', '.join(str(field.column) for field in _COLUMNS)}) "  # noqa: S608  names of our columns
     f"VALUES ({', '.join(['%s'] * len(_COLUMNS))}) RETURNING id"
 )
 _HEAD: Final = "SELECT number, hash, at, key_version FROM audit_chainhead WHERE id = %s"
@@ -52,7 +52,7 @@ def move_head(old: Head, new: Head) -> bool:
     """Let the head stand at `new`; false when it does not stand at `old` any more."""
     with connection.cursor() as cursor:
         cursor.execute(_MOVE, [new.number, new.hash, _adapted(new.at), new.key_version, THE_HEAD, old.number, old.hash])
-        return cursor.rowcount == 1
+        return bool(cursor.rowcount == 1)
 
 
 def insert(event: Event) -> None:
@@ -75,5 +75,6 @@ def _head() -> Head | None:
     return Head(number, hash_, at if at is None or at.tzinfo else at.replace(tzinfo=UTC), key_version)
 
 
-def _adapted(at: datetime | None) -> object:
-    return connection.ops.adapt_datetimefield_value(at) if at is not None else None
+def _adapted(at: datetime | None) -> str | datetime | None:
+    adapted: str | datetime | None = connection.ops.adapt_datetimefield_value(at) if at is not None else None
+    return adapted

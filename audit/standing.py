@@ -70,7 +70,8 @@ def standing(*, now: datetime) -> Standing:
     checks: dict[str, TrailCheck] = {}
     for kind, row in rows.items():
         state, sentence = _judged(row, now)
-        if sentence:
+        cause = row.sentence if row.trouble == CANNOT else sentence
+        if sentence and not (closed and state is State.UNCHECKED and cause in closed):  # one cause is told once
             found.append((state, sentence))
         if state is not State.NEW:
             checks[kind] = row

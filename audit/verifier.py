@@ -70,18 +70,13 @@ def content_hash(event: Event) -> str:
 
 
 def _written(value: Any) -> str:
-    if value is None:
-        return "null"
-    return repr(value) if type(value) is int else _encode(value)
+    return "null" if value is None else repr(value) if type(value) is int else _encode(value)
 
 
-def _parts(fields: Iterable[str]) -> tuple[Callable[[Event], tuple[Any, ...]], str]:
-    """What takes the fields out of an event in the order in which they are written, and the text around them."""
-    names = sorted(fields)
-    return itemgetter(*names), "{" + ",".join(f'"{name}":%s' for name in names) + "}"
-
-
-_PARTS = {number: _parts(fields) for number, fields in HASHED.items()}
+_PARTS = {
+    number: (itemgetter(*sorted(names)), "{" + ",".join(f'"{name}":%s' for name in sorted(names)) + "}")
+    for number, names in HASHED.items()
+}
 
 
 def code(key: bytes, hash_: str) -> str:

@@ -138,6 +138,15 @@ def test_a_trail_that_takes_nothing_says_so(checked):
         outage.over()
 
 
+def test_one_cause_is_told_once(checked):
+    keyring.path().rename(keyring.path().with_name("away"))
+    watch.every_minute()
+    try:
+        assert [alarm[:40] for alarm in state().alarms] == ["No change can be recorded, so none is ma"]
+    finally:
+        outage.over()
+
+
 def test_a_check_without_a_key_file_makes_none():
     watch.every_hour()
     assert not keyring.path().exists()

@@ -17,7 +17,10 @@ from deploy import table_history, tables
 from deploy.models import Rollout, RolloutStep
 from inventory.models import Port
 from partitions import operations
+from tests.audit.conftest import own_anchors
 from tests.conftest import _without_triggers
+
+__all__ = ["own_anchors"]
 
 
 def read(browser, name, *arguments, **query) -> str:
@@ -121,6 +124,7 @@ class TestTimeline:
             operator.get("/audit/?action=deploy:")
 
 
+@pytest.mark.usefixtures("own_anchors")
 class TestChain:
     def test_it_stands_in_the_head_of_the_review_pages_with_the_hash(self, site, auditor):
         for page in ("audit", "as_of"):
@@ -138,8 +142,8 @@ class TestChain:
             assert "trail verified" in text
             assert f"to {number}, " in text
 
-    def test_strangers_do_not_see_it(self, bob):
-        assert "trail-chip" not in bob.get("/").content.decode()
+    def test_strangers_do_not_see_it(self, bob, client_of):
+        assert "trail-chip" not in client_of(bob).get("/").content.decode()
 
     @pytest.mark.parametrize(
         ("trouble", "age", "word"),
