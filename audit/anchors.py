@@ -16,9 +16,9 @@ from django.conf import settings
 from django.db import transaction
 
 from audit import chain, signing
+from audit.appending import THE_HEAD
 from audit.errors import SigningUnavailable
 from audit.models import ChainHead, Seal
-from audit.record import THE_HEAD
 from audit.verifier import Anchor, Report, anchors_in, fingerprint
 
 HEARTBEAT: Final = timedelta(hours=1)  # so often an unmoved head is sealed again, so that silence means something
@@ -42,7 +42,7 @@ def seal(*, now: datetime) -> tuple[Seal | None, Report]:
     report = chain.verify(since=since, anchors=list(tail()))
     if not report.is_sound:
         return None, report
-    number, hash_ = since + report.events - 1, report.last_hash
+    number, hash_ = report.up_to, report.last_hash
     if last is not None and last.hash == hash_ and now - last.sealed_at < HEARTBEAT:
         return None, report
     at = chain.at_of(number)

@@ -8,3 +8,7 @@ class AuditConfig(AppConfig):
 
     name = "audit"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        """Register the checks of what production needs."""
+        from audit import production  # noqa: F401  the import registers them

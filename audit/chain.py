@@ -11,10 +11,10 @@ from typing import Any, Final
 from django.db import connection
 
 from audit import keyring, signing
+from audit.appending import THE_HEAD
 from audit.canonical import GENESIS, utc_text
 from audit.errors import NotRecordable, SigningUnavailable
 from audit.models import EXPORTED, ChainHead, Event, Seal
-from audit.record import THE_HEAD
 from audit.verifier import HEAD, RESTORED, Anchor, Report, Standing, Walk
 
 AT_ONCE: Final = 2000  # rows a query: the memory it takes does not grow with the chain
@@ -47,28 +47,26 @@ def verify(*, since: int = 1, until: int | None = None, anchors: Sequence[Anchor
 
 def events(since: int, until: int) -> Iterator[Row]:
     """The events from number `since` to `until` as the verifier takes them, ordered by number."""
-    at = since - 1 if since > 1 else -_ANY_ID
-    last_id = 0
+    at, last_id = (since - 1, _ANY_ID) if since > 1 else (-_ANY_ID, 0)
     while True:
-        rows = _rows(at, until, last_id)
+        rows = _rows(at, last_id, until)
         yield from rows
         if len(rows) < AT_ONCE:
             return
         at, last_id = rows[-1]["number"], rows[-1]["id"]
 
 
-def _rows(after: int, until: int, last_id: int) -> list[Row]:
+def _rows(after: int, last_id: int, until: int) -> list[Row]:
     """The next events; a number that is there twice (its index must be gone) is given twice."""
-    names = [name for name in EXPORTED if name not in {"at", "before", "after"}]
-    columns = ", ".join([*(f'"{name}"' for name in names), *_AS_TEXT[connection.vendor], '"id"'])
+    texts = _AS_TEXT[connection.vendor]
+    columns = ", ".join([*(f'"{name}"' for name in _PLAIN), *texts, '"id"'])
     sql = (
-        f"SELECT {columns} FROM audit_event WHERE (number > %s OR (number = %s AND id > %s)) AND number <= %s "  # noqa: S608
+        f"SELECT {columns} FROM audit_event WHERE (number, id) > (%s, %s) AND number <= %s "  # noqa: S608
         "ORDER BY number, id LIMIT %s"
     )
-    keys = (*names, "at", "before", "after", "id")
     with connection.cursor() as cursor:
-        cursor.execute(sql, [after, after, last_id if last_id else _ANY_ID, until, AT_ONCE])
-        rows = [dict(zip(keys, row, strict=True)) for row in cursor.fetchall()]
+        cursor.execute(sql, [after, last_id, until, AT_ONCE])
+        rows = [dict(zip(_KEYS, row)) for row in cursor.fetchall()]  # noqa: B905  strict costs as much as the dict
     for row in rows:
         row["at"] = _moment(row["at"])
         for name in ("before", "after"):
@@ -77,6 +75,8 @@ def _rows(after: int, until: int, last_id: int) -> list[Row]:
     return rows
 
 
+_PLAIN: Final = [name for name in EXPORTED if name not in {"at", "before", "after"}]
+_KEYS: Final = (*_PLAIN, "at", "before", "after", "id")
 # Text, so that nothing is parsed that is only to be written down again.
 _AS_TEXT: Final[Mapping[str, Sequence[str]]] = {
     "sqlite": ("\"at\" || ''", "\"before\" || ''", "\"after\" || ''"),

@@ -8,8 +8,9 @@ from django.db import transaction
 
 from audit import chain
 from audit.actions import Action
+from audit.appending import THE_HEAD
 from audit.models import EXPORTED, ChainHead, Event
-from audit.record import THE_HEAD, record
+from audit.record import record
 from audit.values import Actor, Subject
 from audit.verifier import GENESIS, canonical
 

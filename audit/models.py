@@ -1,6 +1,6 @@
 """Event, the head of the chain, its seals, and how far each follower has come."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from django.db import models
@@ -80,11 +80,6 @@ class Event(models.Model):
         """Compute the hash of what the event says now; equal to `hash` unless somebody edited it."""
         return verifier.content_hash(self.to_json())
 
-    @classmethod
-    def append_all(cls, events: Sequence["Event"]) -> None:
-        """Insert chained events, in their order. Only `audit.record` calls this."""
-        models.QuerySet[Event](cls).bulk_create(events)
-
 
 # Everything but the row id, in the order of an export's lines.
 EXPORTED: Iterable[str] = (*verifier.HASHED_2, "hash", "mac")
@@ -137,7 +132,10 @@ class Seal(models.Model):
 
 
 class TrailCheck(models.Model):
-    """What the newest check of each kind found; one row a kind, written again by each check."""
+    """What the newest check of each kind found; one row a kind, written again by each check (`audit/standing.py`).
+
+    `mac` is the HMAC of the rest under the trail's key: who may write this table cannot make a check that was not.
+    """
 
     class Kind(models.TextChoices):
         WHOLE = "whole", "the whole trail"
@@ -151,6 +149,9 @@ class TrailCheck(models.Model):
     trouble = models.CharField(max_length=20, blank=True)  # the kind of break, "" when sound
     sentence = models.TextField()
     anchored_to = models.PositiveBigIntegerField(default=0)
+    checked_to = models.PositiveBigIntegerField(default=0, db_default=0)  # the last event that was as written
+    key_version = models.PositiveIntegerField(default=0, db_default=0)  # of the key behind `mac`; 0: none
+    mac = models.CharField(max_length=64, blank=True, default="", db_default="")
 
     def __str__(self) -> str:
         return f"check of {self.get_kind_display()}: {self.trouble or 'sound'}"

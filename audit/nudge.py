@@ -41,9 +41,13 @@ def task(name: str, kwargs: Mapping[str, object]) -> None:
     global _thread
     try:
         with _changed:
+            nudge = (name, tuple(sorted(kwargs.items())))
+            is_alive = _thread is not None and _thread.is_alive()
+            if nudge in _waiting and is_alive:
+                return  # to wake the thread for nothing costs the request more than all the rest of this
             if len(_waiting) < MOST_WAITING:
-                _waiting[name, tuple(sorted(kwargs.items()))] = None
-            if _thread is None or not _thread.is_alive():  # also after a fork, which takes no threads along
+                _waiting[nudge] = None
+            if not is_alive:  # also after a fork, which takes no threads along
                 _thread = threading.Thread(target=_send_for_ever, name="nudge", daemon=True)
                 _thread.start()
             _changed.notify()

@@ -11,18 +11,14 @@ from django.utils import timezone
 
 from audit import keyring, nudge, outage
 from audit.actions import Action
-from audit.canonical import GENESIS, clean, plain, utc_text
+from audit.appending import Head, insert, locked_head, move_head
+from audit.canonical import clean, plain, utc_text
 from audit.errors import ChainMoved, KeyUnavailable, NotRecordable, OutsideTransaction, TrailUnwritable
-from audit.models import ChainHead, Event
+from audit.models import Event
 from audit.request_id import current_address, current_request_id
 from audit.values import SYSTEM, Actor, Subject
 from audit.verifier import CLOCK_STEP_S, code
 
-THE_HEAD: Final = 1  # the id of the one ChainHead row
-_MOVE: Final = (
-    "UPDATE audit_chainhead SET number = %s, hash = %s, key_version = %s, at = %s"
-    " WHERE id = %s AND number = %s AND hash = %s"
-)
 _LOST_RACES: Final = {"40P01", "40001"}  # PostgreSQL: deadlock detected, serialization failure
 
 
@@ -94,7 +90,7 @@ def record_all(drafts: Sequence[Draft]) -> list[Event]:
     if not events:
         return []
     try:
-        head = _locked_head()
+        head = locked_head()
         now = timezone.now()  # read under the lock, so that times rise with the numbers
         chained = list(events)
         if head.at is not None and now < head.at:
@@ -134,25 +130,20 @@ def _event(draft: Draft) -> Event:
     )
 
 
-def _append_all(events: Sequence[Event], head: ChainHead, *, at: datetime) -> None:
+def _append_all(events: Sequence[Event], head: Head, *, at: datetime) -> None:
     """Chain `events` to `head` in their order, move the head on with each, and insert them."""
-    connection = transaction.get_connection()
-    moment, moves = connection.ops.adapt_datetimefield_value(at), []
+    heads = [head]
     for event in events:
-        event.number = head.number + 1
-        event.previous_hash = head.hash
+        event.number = heads[-1].number + 1
+        event.previous_hash = heads[-1].hash
         event.at = at
-        event.key_version, key = keyring.newest(used=head.key_version)
+        event.key_version, key = keyring.newest(used=heads[-1].key_version)
         event.hash = event.content_hash()
         event.mac = code(key, event.hash)
-        moves.append((event.number, event.hash, event.key_version, moment, THE_HEAD, head.number, head.hash))
-        head = ChainHead(pk=THE_HEAD, number=event.number, hash=event.hash, at=at, key_version=event.key_version)
-    # The trigger lets the head move by one number at a time, so it takes as many steps as there are events.
-    with connection.cursor() as cursor:
-        cursor.executemany(_MOVE, moves)
-        if cursor.rowcount != len(events):
-            raise ChainMoved(f"Event {events[0].number} was taken by another writer. Try the whole change again.")
-    Event.append_all(events)
+        heads.append(Head(event.number, event.hash, at, event.key_version))
+    if not move_head(heads):
+        raise ChainMoved(f"Event {events[0].number} was taken by another writer. Try the whole change again.")
+    insert(events)
 
 
 def _clock_step(before: datetime, now: datetime) -> Event:
@@ -194,20 +185,6 @@ def _require_transaction(connection: BaseDatabaseWrapper) -> None:
         raise OutsideTransaction(
             "record() was called outside transaction.atomic(): the event and the change it tells of could part."
         )
-
-
-def _locked_head() -> ChainHead:
-    """Give the head row, locked until the commit.
-
-    PostgreSQL locks the row. SQLite knows no row locks, but its transactions are IMMEDIATE (settings), so the
-    whole database is already ours; the compare-and-swap in `record` stands even without either.
-    """
-    heads = ChainHead.objects.select_for_update()
-    head = heads.filter(pk=THE_HEAD).first()
-    if head is None:  # the very first event; of two writers one inserts and the other waits for it here
-        ChainHead.objects.bulk_create([ChainHead(pk=THE_HEAD, number=0, hash=GENESIS)], ignore_conflicts=True)
-        head = heads.get(pk=THE_HEAD)
-    return head
 
 
 def _longest(field: str) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from datetime import datetime
 from heapq import nlargest, nsmallest
+from operator import attrgetter
 from typing import Any, Final
 
 from django.db import connection
@@ -21,9 +22,11 @@ SEARCHED: Final = 4_000  # events a page looks through for what no index finds
 MOST_WAYS: Final = 200  # an index is asked at most so often for one page
 BATCH: Final = 500  # numbers in one statement
 TEXTS: Final = ("subject_label", "subject_key", "actor_name", "actor_key", "reason", "request_id")
+THIN: Final = ("number", "at", "action", "tenant_key", "subject_kind", "rollout_key", *TEXTS)  # the texts at the end
 
 type Way = dict[str, str]  # columns that an index orders by number, and the values they must have
-type Wanted = Callable[[Event], bool]
+type Thin = tuple[Any, ...]  # an event as a search sees it: the values of THIN
+type Wanted = Callable[[Thin], bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,8 +107,8 @@ class _Place:
         return f"{number}~{self.at.isoformat()}" if self.at is not None else str(number)
 
     @classmethod
-    def of(cls, event: Event, *, by_time: bool) -> str:
-        return f"{event.number}~{event.at.isoformat()}" if by_time else str(event.number)
+    def of(cls, number: int, at: datetime, *, by_time: bool) -> str:
+        return f"{number}~{at.isoformat()}" if by_time else str(number)
 
 
 def page(asked: Asked, *, before: str = "", after: str = "", size: int = PAGE) -> ReviewPage:
@@ -124,14 +127,16 @@ def page(asked: Asked, *, before: str = "", after: str = "", size: int = PAGE) -
         found.reverse()
     older = newer = ""
     if found:
-        older = _Place.of(found[-1], by_time=search.by_time) if more or upward else ""
-        newer = _Place.of(found[0], by_time=search.by_time) if (more if upward else cursor) else ""
+        ends = [_Place.of(one.number, one.at, by_time=search.by_time) for one in (found[0], found[-1])]
+        older = ends[1] if more or upward else ""
+        newer = ends[0] if (more if upward else cursor) else ""
     elif place is not None:
         older, newer = (place.moved(1), "") if upward else ("", place.moved(-1))
     if stopped is None or more:
         return ReviewPage(tuple(found), older, newer, None)
-    on = _Place.of(stopped, by_time=search.by_time)
-    return ReviewPage(tuple(found), older if upward else on, on if upward else newer, stopped.at)
+    number, at, *_ = stopped
+    on = _Place.of(number, at, by_time=search.by_time)
+    return ReviewPage(tuple(found), older if upward else on, on if upward else newer, at)
 
 
 def oldest_first(asked: Asked, *, until_number: int, step: int = 2_000) -> Iterator[list[Event]]:
@@ -169,11 +174,11 @@ class _Search:
         if asked.text:
             wanted.append(_says(asked.text))
         is_timed = asked.since is not None or asked.until is not None
-        every = (lambda event: all(one(event) for one in wanted)) if wanted else None
+        every = (lambda thin: all(one(thin) for one in wanted)) if wanted else None
         return cls(drives, rest, by_time=is_timed and drives is None, wanted=every)
 
     def is_wanted(self, event: Event) -> bool:
-        return self.wanted is None or self.wanted(event)
+        return self.wanted is None or self.wanted(_thin(event))
 
     def all_of_it(self) -> EventQuerySet:
         """The events before `wanted` sorts them, in no order."""
@@ -183,34 +188,46 @@ class _Search:
             return self.rest.none()
         return self.rest.matching_any(self.ways)
 
-    def take(self, place: _Place | None, *, upward: bool, most: int) -> tuple[list[Event], Event | None]:
+    def take(self, place: _Place | None, *, upward: bool, most: int) -> tuple[list[Event], Thin | None]:
         """The next `most` events from `place` on; and the last that was looked at, when the look stopped early."""
         if self.wanted is None:
-            return list(self._next(place, upward=upward, most=most)), None
+            return self._next(place, upward=upward, most=most), None
         numbers: list[int] = []
         looked, last = 0, None
-        for last in self._next(place, upward=upward, most=SEARCHED, thin=True):
+        for last in self._thinly(place, upward=upward):
             looked += 1
             if self.wanted(last):
-                numbers.append(last.number)
+                numbers.append(last[0])
                 if len(numbers) == most:
                     return _by_number(numbers), None
         return _by_number(numbers), last if looked == SEARCHED else None
 
-    def _next(self, place: _Place | None, *, upward: bool, most: int, thin: bool = False) -> Iterable[Event]:
-        """`thin` leaves out what nobody sorts by, which is most of an event, and reads no more than is taken."""
+    def _next(self, place: _Place | None, *, upward: bool, most: int) -> list[Event]:
+        rows = self._rows(place, upward=upward)
+        if self.ways is not None and len(self.ways) != 1:
+            return _by_number(self._numbers(rows, upward=upward, most=most))
+        return list(rows.filter(**self.ways[0])[:most] if self.ways else rows[:most])
+
+    def _thinly(self, place: _Place | None, *, upward: bool) -> Iterable[Thin]:
+        """The next events to look at, without what nobody sorts by, which is most of an event; read as they are taken.
+
+        As models they would cost five times as much.
+        """
+        rows = self._rows(place, upward=upward)
+        if self.ways is not None and len(self.ways) != 1:
+            return map(_thin, _by_number(self._numbers(rows, upward=upward, most=SEARCHED)))
+        chosen = rows.filter(**self.ways[0]) if self.ways else rows
+        return chosen.values_list(*THIN)[:SEARCHED].iterator(chunk_size=BATCH)
+
+    def _rows(self, place: _Place | None, *, upward: bool) -> EventQuerySet:
         sign = "" if upward else "-"
         order = (f"{sign}at", f"{sign}number") if self.by_time else (f"{sign}number",)
-        rows = self._from(place, upward=upward).order_by(*order)
-        if thin:
-            rows = rows.only("number", "at", "action", "tenant_key", "subject_kind", "rollout_key", *TEXTS)
-        if self.ways is not None and len(self.ways) != 1:
-            found = [
-                number for way in self.ways for number in rows.filter(**way).values_list("number", flat=True)[:most]
-            ]
-            return _by_number((nsmallest if upward else nlargest)(most, set(found)))
-        rows = rows.filter(**self.ways[0]) if self.ways else rows
-        return rows[:most].iterator(chunk_size=BATCH) if thin else list(rows[:most])
+        return self._from(place, upward=upward).order_by(*order)
+
+    def _numbers(self, rows: EventQuerySet, *, upward: bool, most: int) -> list[int]:
+        """The first numbers on any of the ways, each asked by its index."""
+        found = {n for way in self.ways or () for n in rows.filter(**way).values_list("number", flat=True)[:most]}
+        return (nsmallest if upward else nlargest)(most, found)
 
     def _from(self, place: _Place | None, *, upward: bool) -> EventQuerySet:
         if place is None:
@@ -220,6 +237,9 @@ class _Search:
         beyond = {"number__lte" if upward else "number__gte": place.number}
         bounded = self.rest.filter(**{"at__gte" if upward else "at__lte": place.at})
         return bounded.exclude(at=place.at, **beyond)
+
+
+_thin: Final[Callable[[Event], Thin]] = attrgetter(*THIN)
 
 
 def _by_number(numbers: list[int]) -> list[Event]:
@@ -278,17 +298,17 @@ def _one_of(ways: list[Way]) -> Wanted:
     for way in ways:
         by_columns.setdefault(tuple(way), set()).add(tuple(way.values()))
 
-    def is_one(event: Event) -> bool:
-        return any(
-            tuple(getattr(event, column) for column in columns) in values for columns, values in by_columns.items()
-        )
+    def is_one(thin: Thin) -> bool:
+        return any(tuple(thin[at] for at in places) in values for places, values in by_places)
 
+    by_places = [(tuple(map(THIN.index, columns)), values) for columns, values in by_columns.items()]
     return is_one
 
 
 def _says(text: str) -> Wanted:
     part = text.casefold()
-    return lambda event: any(part in getattr(event, place).casefold() for place in TEXTS)
+    # One text of them all: what is looked for holds no NUL, so it is never found across two.
+    return lambda thin: part in "\0".join(thin[-len(TEXTS) :]).casefold()
 
 
 def distinct(column: str) -> list[str]:

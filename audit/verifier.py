@@ -15,6 +15,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,7 @@ Source = Callable[[], Iterable[Event]]
 Verify = Callable[[bytes, bytes, bytes], bool]  # public key, message, signature
 
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
+_quote = json.encoder.encode_basestring  # what _encode does with a text
 
 
 def canonical(value: Any) -> bytes:
@@ -61,8 +63,20 @@ def canonical(value: Any) -> bytes:
 
 def content_hash(event: Event) -> str:
     """The hash of what an event says; `at` is text as 2026-12-01T13:59:00.000123Z."""
-    fields = HASHED[event["format"]]
-    return hashlib.sha256(_encode({name: event[name] for name in fields}).encode()).hexdigest()
+    values, form = _PARTS[event["format"]]
+    # canonical() of the fields, put together by hand: a million events take a third of the time.
+    text = form % tuple([_quote(value) if type(value) is str else _written(value) for value in values(event)])
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _written(value: Any) -> str:
+    return "null" if value is None else repr(value) if type(value) is int else _encode(value)
+
+
+_PARTS = {
+    number: (itemgetter(*sorted(names)), "{" + ",".join(f'"{name}":%s' for name in sorted(names)) + "}")
+    for number, names in HASHED.items()
+}
 
 
 def code(key: bytes, hash_: str) -> str:
@@ -135,6 +149,11 @@ class Report:
     def is_sound(self) -> bool:
         """Whether every event is as it was written and none is missing."""
         return self.kind is None
+
+    @property
+    def up_to(self) -> int:
+        """The number of the last event that was checked and is sound."""
+        return self.first + self.events - 1
 
     def break_at(self, number: int, kind: str, sentence: str) -> None:
         """Note a break; the one with the lowest number counts."""

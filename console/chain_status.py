@@ -1,52 +1,76 @@
-"""The lamp of the chain in the head of the audit pages: is the trail as it was written, as far as that is known?"""
+"""The lamp of the chain in the head of every page: is the trail as it was written, as far as that is known?"""
 
 from dataclasses import dataclass
 
+from django.http import HttpRequest
 from django.utils import timezone
 
-from audit import watch
-from audit.models import ChainHead, Event, TrailCheck
+from audit.models import ChainHead, Event
+from audit.standing import Standing, State, standing
 from audit.verifier import GENESIS
 from console.lamps import Colour, Lamp
 
-LOOKED_AT = 10  # events at the end that every page checks by itself; 1 ms
+LOOKED_AT = 10  # events at the end that every review page checks by itself; 1 ms
+
+LAMPS = {
+    State.VERIFIED: Lamp(Colour.GOOD, "shield-check", "trail verified"),
+    State.NEW: Lamp(Colour.IDLE, "hourglass", "trail not checked yet"),
+    State.LATE: Lamp(Colour.WARN, "clock", "trail check late"),
+    State.UNCHECKED: Lamp(Colour.WARN, "alert-triangle", "trail not checked"),
+    State.CLOSED: Lamp(Colour.BAD, "ban", "trail takes nothing"),
+    State.BROKEN: Lamp(Colour.BAD, "alert-octagon", "trail broken"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TrailChip:
+    """The lamp in the head of a page, up to which event it holds and since when, and the sentence behind it."""
+
+    lamp: Lamp
+    sentence: str
+    note: str  # "to 1042, 12:41", or ""
 
 
 @dataclass(frozen=True, slots=True)
 class ChainStatus:
-    """The lamp, a sentence, and where the chain stands."""
+    """The same with where the chain stands, for the review pages."""
 
     lamp: Lamp
     sentence: str
     number: int
     hash: str
-
-    @property
-    def is_broken(self) -> bool:
-        """Whether somebody altered the trail."""
-        return self.lamp.colour is Colour.BAD
+    is_broken: bool
 
 
-def chain_status() -> ChainStatus:
-    """What the scheduled checks found (`audit/watch.py`), and the newest events checked here and now. Five queries."""
+def trail_standing(request: HttpRequest) -> Standing:
+    """How the trail stands, asked once a request. One query."""
+    if not hasattr(request, "_console_trail"):
+        request._console_trail = standing(now=timezone.now())  # type: ignore[attr-defined]
+    found: Standing = request._console_trail  # type: ignore[attr-defined]
+    return found
+
+
+def trail_chip(request: HttpRequest) -> TrailChip:
+    """What the head of the page shows."""
+    found = trail_standing(request)
+    note = f"to {found.up_to}, {found.at:%H:%M}" if found.at is not None and found.state is State.VERIFIED else ""
+    return TrailChip(LAMPS[found.state], found.sentence, note)
+
+
+def chain_status(request: HttpRequest) -> ChainStatus:
+    """How the trail stands, with the newest events checked here and now. Three queries.
+
+    What is found here is on the lamp in the page's head too.
+    """
     head = ChainHead.objects.first()
     number, hash_ = (0, GENESIS) if head is None else (head.number, head.hash)
+    found = trail_standing(request)
     trouble = _trouble(number, hash_)
-    checks = {check.kind: check for check in TrailCheck.objects.all()}
-    broken = [check.sentence for check in checks.values() if check.trouble not in ("", watch.CANNOT)]
-    if trouble or broken:
-        said = " ".join([*([trouble] if trouble else []), *broken])
-        return ChainStatus(Lamp(Colour.BAD, "alert-octagon", "chain broken"), said, number, hash_)
-    alarms = watch.alarms(now=timezone.now())
-    if alarms:
-        return ChainStatus(Lamp(Colour.WARN, "alert-triangle", "chain not checked"), " ".join(alarms), number, hash_)
-    whole = checks.get(TrailCheck.Kind.WHOLE)
-    if whole is None:
-        said = f"The newest {min(number, LOOKED_AT)} events are as they were written; the whole was not checked yet."
-        return ChainStatus(Lamp(Colour.IDLE, "hourglass", "chain sound at its end"), said, number, hash_)
-    said = f"All {whole.events} events were as they were written at {whole.checked_at:%Y-%m-%d %H:%M} UTC"
-    anchored = f", and agree with the anchors up to event {whole.anchored_to}" if whole.anchored_to else ""
-    return ChainStatus(Lamp(Colour.GOOD, "shield-check", "chain sound"), f"{said}{anchored}.", number, hash_)
+    if trouble:
+        said = f"{trouble} {' '.join(found.alarms)}".strip()
+        found = Standing(State.BROKEN, said, 0, None, found.alarms)
+        request._console_trail = found  # type: ignore[attr-defined]
+    return ChainStatus(LAMPS[found.state], found.sentence, number, hash_, found.state is State.BROKEN)
 
 
 def _trouble(number: int, hash_: str) -> str:

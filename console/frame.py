@@ -2,16 +2,20 @@
 
 from dataclasses import dataclass
 
+from django.db.models import Exists, OuterRef
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.functional import SimpleLazyObject
 
 from console import lamps
+from console.chain_status import trail_chip, trail_standing
 from deploy import drifting
 from deploy.drift_models import Drift
 from deploy.models import Fence, Rollout
 from inventory.models import Subnet
 from people.permissions import may_review
+from probes.alarms import open_leaks
+from probes.models import Incident
 
 PAGES = (
     ("Board", "console:board", "layout-kanban"),
@@ -72,13 +76,23 @@ def frame(request: HttpRequest) -> dict[str, object]:
         "navigation": SimpleLazyObject(lambda: _navigation(request) if may_review(user) else []),
         "subnet_chip": SimpleLazyObject(lambda: _chip(request) if may_review(user) else None),
         "fabric_alarms": SimpleLazyObject(lambda: _alarms(request) if may_review(user) else []),
+        "open_leaks": SimpleLazyObject(lambda: _leaks(request) if may_review(user) else []),
+        "trail_chip": SimpleLazyObject(lambda: trail_chip(request) if may_review(user) else None),
+        "trail_alarms": SimpleLazyObject(lambda: trail_standing(request).alarms if may_review(user) else ()),
     }
 
 
 def the_subnet(request: HttpRequest) -> Subnet | None:
-    """The subnet that this request is about, with its fence and the rollout that holds it. One query a request."""
+    """The subnet that this request is about, with its fence and the rollout that holds it. One query a request.
+
+    It says by the way whether there is anything to raise an alarm about, so that a calm page asks no more for that.
+    """
     if not hasattr(request, "_console_subnet"):
-        subnet = Subnet.objects.select_related("fence__current", "fence__rollout").order_by("pk").first()
+        known = Subnet.objects.select_related("fence__current", "fence__rollout")
+        asked = known.annotate(has_alarm=Exists(drifting.alarming(OuterRef("pk"))), has_leak=Exists(open_leaks()))
+        subnet = asked.order_by("pk").first()
+        known_alarms = (False, False) if subnet is None else (subnet.has_alarm, subnet.has_leak)
+        request._console_known_alarms = known_alarms  # type: ignore[attr-defined]
         request._console_subnet = subnet  # type: ignore[attr-defined]
     found: Subnet | None = request._console_subnet  # type: ignore[attr-defined]
     return found
@@ -111,14 +125,29 @@ def obstacle(subnet: Subnet) -> str:
 
 
 def _alarms(request: HttpRequest) -> list[Alarm]:
-    """What is so wrong with the fabric that every page says it. One query, two on the first page of a request."""
+    """What is so wrong with the fabric that every page says it. No query while nothing is."""
     if not hasattr(request, "_console_alarms"):
         subnet = the_subnet(request)
         address = reverse("console:drift")
-        rows = [] if subnet is None else drifting.alarms(subnet.pk)
+        rows = drifting.alarms(subnet.pk) if subnet is not None and _has_alarm_and_leak(request)[0] else []
         request._console_alarms = [Alarm(row, address) for row in rows]  # type: ignore[attr-defined]
     found: list[Alarm] = request._console_alarms  # type: ignore[attr-defined]
     return found
+
+
+def _has_alarm_and_leak(request: HttpRequest) -> tuple[bool, bool]:
+    the_subnet(request)
+    known: tuple[bool, bool] = request._console_known_alarms  # type: ignore[attr-defined]
+    return known
+
+
+def _leaks(request: HttpRequest) -> list[Incident]:
+    """The leaks that nobody has acknowledged, newest first. No query while there is none."""
+    if not _has_alarm_and_leak(request)[1]:
+        return []
+    return list(
+        open_leaks().select_related("leak__sender", "leak__target", "leak__rollout").order_by("-opened_at")[:20]
+    )
 
 
 def _navigation(request: HttpRequest) -> list[NavigationItem]:

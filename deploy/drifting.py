@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.db import transaction
+from django.db.models import OuterRef, QuerySet
 from django.utils import timezone
 
 from audit.actions import Action
@@ -45,8 +46,12 @@ def open_drift(subnet: Subnet) -> list[Drift]:
 
 def alarms(subnet_id: int) -> list[Drift]:
     """The open rows that stop rollouts. One query."""
-    rows = Drift.objects.filter(subnet=subnet_id, closed_at=None, kind__in=ALARMS).exclude(opened_at=None)
-    return list(rows.order_by("-kind", "opened_at"))
+    return list(alarming(subnet_id).order_by("-kind", "opened_at"))
+
+
+def alarming(subnet_id: int | OuterRef) -> QuerySet[Drift]:
+    """The same in no order, to be asked within another query too."""
+    return Drift.objects.filter(subnet=subnet_id, closed_at=None, kind__in=ALARMS).exclude(opened_at=None)
 
 
 def adopted_digests(subnet_id: int) -> dict[str, int]:

@@ -53,6 +53,14 @@ def why_not_up() -> str:
     database = Path(str(settings.DATABASES["default"]["NAME"]))
     if settings.DEMO or (database.parent / "this-is-a-demo").exists():
         return f"The database {database} belongs to a demo. Name your own in DATABASE_URL (docs/settings.md)."
+    import django
+
+    django.setup()
+    from audit import production
+
+    trail = production.why_not()
+    if trail:
+        return "\n".join([*trail, "docs/audit.md, “Keys”, says who reads which."])
     database.parent.mkdir(parents=True, exist_ok=True)
     return ""
 
@@ -86,10 +94,15 @@ def doctor() -> int:
 
 
 def warnings_in_our_words(said: str) -> list[str]:
-    """What `check --deploy` warns of, one line each; its advice on TLS becomes a line about FABRICUI_TLS."""
+    """What `check --deploy` warns of, one line each; its advice on TLS becomes a line about FABRICUI_TLS.
+
+    What it says of the trail is what `./run up` asks for: a machine that only runs the demo needs none of it.
+    """
     warnings = [line.removeprefix("?: ") for line in said.splitlines() if re.match(r".+: \(\w+\.\w+\) ", line)]
-    others = [line for line in warnings if not line.startswith(_ABOUT_TLS)]
-    lines = [f"note settings: {line}" for line in others] or ["ok   settings"]
+    of_trail = [line for line in warnings if line.startswith("(audit.")]
+    others = [line for line in warnings if not line.startswith(_ABOUT_TLS) and line not in of_trail]
+    lines = [f"note trail: {line}" for line in of_trail] or ["ok   trail"]
+    lines += [f"note settings: {line}" for line in others] or ["ok   settings"]
     if any(line.startswith(_INSECURE_COOKIES) for line in warnings):
         return [*lines, "note TLS: FABRICUI_TLS is not 1, so cookies are sent without TLS too (docs/settings.md)"]
     return [*lines, "ok   TLS: cookies are sent by TLS only; to redirect to https is the task of the proxy before it"]

@@ -1,7 +1,6 @@
 """Tell Django about the room, and let it follow rollouts."""
 
 from django.apps import AppConfig
-from django.http import HttpRequest
 
 
 class ProbesConfig(AppConfig):
@@ -17,11 +16,3 @@ class ProbesConfig(AppConfig):
 
         follow.register("probes.around-rollouts", around_rollouts.FOLLOWED, around_rollouts.follow)
         follow.register("probes.isolation", isolation.FOLLOWED, isolation.follow)
-
-    def page_context(self, request: HttpRequest) -> dict[str, object]:
-        """The leaks that nobody has acknowledged, for the top of every page of a reviewer; see `fabricui.page`."""
-        from django.utils.functional import SimpleLazyObject
-
-        from probes.alarms import open_leaks
-
-        return {"open_leaks": SimpleLazyObject(lambda: open_leaks(request))}

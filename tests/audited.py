@@ -35,11 +35,15 @@ EXEMPT_COLUMNS = {
             "claimed_by",
             "claimed_until",
             "claimed_until_up",
+            # which process of OpenSM the barrier waits for, so that the next worker waits for the same one
             "mark",
+            # claimed alone only to place a file that is owed: nothing happens by the claim; later events have it
             "generation",
+            # alone only while a rollout stays UNPROVEN: what was read again; the end of it has the counts
             "read_back",
-            "after_id",
+            # alone only when a put-back takes a look of its own before it compares: a reading
             "before_id",
+            # why a rollout waits to be taken back, in words; that it was is recorded
             "not_rolled_back",
         },
         "the lease, and what it waits for; transitions are recorded",
@@ -89,6 +93,8 @@ EXEMPT_COLUMNS = {
         "what a host said of itself; that somebody asked is recorded",
     ),
     "inventory_subnet": ({"looked_at"}, "when the fabric was last read"),
+    # A number that only grows. The claim itself changes nothing on a host: whatever is placed under it has its event,
+    # which names the number; a restore claims in the transaction of its event, and so does a start.
     "deploy_fence": ({"generation"}, "claimed before a placing, and recorded with the transition that follows"),
     "inventory_server": ({"reported_at"}, "a report that says nothing new"),
     "inventory_port": (
@@ -110,6 +116,9 @@ EXEMPT_COLUMNS = {
             "lid",
             "sm_lid",
             "subnet_prefix",
+            # Follows from what has an event: in the transaction of a settled board, of a cleaned server or a replaced
+            # card; alone only from a rollout that ended RESTORED or STUCK (its event names the revision, and the
+            # revision the tenants). partitions/mirror.py works it out again from those rows at each catch-up.
             "former_tenant_id",
         },
         "what a reading, a report or a rollout says of a known port; new ports, cabling and owners are recorded",

@@ -9,6 +9,8 @@ from typing import cast
 
 import pytest
 
+from audit import keyring, signing
+from audit import production as production_of_trail
 from fabricui.command_line import doctor, why_not_up
 from lab.house import House
 from lab.site import Site
@@ -22,6 +24,65 @@ def test_up_names_the_secret_it_needs(monkeypatch):
     assert "Neither FABRICUI_SECRET_KEY_FILE nor FABRICUI_SECRET_KEY is set." in why_not_up()
 
 
+@pytest.fixture
+def production(settings, tmp_path, monkeypatch):
+    """Settings as somebody has them who has made everything but the keys of the trail."""
+    monkeypatch.setenv("FABRICUI_SECRET_KEY", "x" * 50)
+    settings.DEMO = False
+    settings.DATA_DIR = tmp_path / "data"
+    monkeypatch.setitem(settings.DATABASES["default"], "NAME", str(tmp_path / "data" / "db.sqlite3"))
+    settings.AUDIT_KEY_FILE = settings.AUDIT_SIGNING_KEY_FILE = settings.AUDIT_PUBLIC_KEY_FILE = ""
+    return settings
+
+
+def make_keys():
+    keyring.write({1: b"k" * 32}, is_first=True)
+    signing.make(signing.path())
+
+
+def test_up_demands_the_keys_of_the_trail(production, tmp_path):
+    assert "FABRICUI_AUDIT_KEY_FILE is not set" in why_not_up()
+    assert "FABRICUI_AUDIT_SIGNING_KEY_FILE is not set" in why_not_up()
+    assert "./run manage audit make-keys" in why_not_up()
+    assert not (tmp_path / "data").exists()
+
+    production.AUDIT_KEY_FILE = str(tmp_path / "keys" / "secret")
+    production.AUDIT_SIGNING_KEY_FILE = str(tmp_path / "keys" / "signing.pem")
+    assert "cannot be read" in why_not_up()
+    assert "which is no file" in why_not_up()
+
+    make_keys()
+    assert why_not_up() == ""
+
+    (tmp_path / "keys" / "signing.pem").chmod(0o644)
+    assert "Every account can read" in why_not_up()
+
+
+def test_a_worker_that_may_not_see_the_signing_key_is_not_asked_for_it(production, tmp_path):
+    production.AUDIT_PUBLIC_KEY_FILE = str(tmp_path / "signing.pem.pub")
+    assert [lack.id for lack in production_of_trail.lacks()] == ["audit.W001"]
+
+
+def test_keys_and_anchors_in_the_data_folder_are_told_and_do_not_stop_it(production, tmp_path):
+    production.AUDIT_KEY_FILE = str(tmp_path / "data" / "secret")
+    production.AUDIT_SIGNING_KEY_FILE = str(tmp_path / "data" / "signing.pem")
+    production.AUDIT_ANCHOR_FILE = str(tmp_path / "data" / "anchors.jsonl")
+    make_keys()
+    assert why_not_up() == ""
+    assert [lack.id for lack in production_of_trail.lacks()] == ["audit.W006", "audit.W006", "audit.W007"]
+
+
+def test_the_keys_can_be_made_before_the_first_table(tmp_path):
+    environment = {
+        **os.environ, "FABRICUI_SECRET_KEY": "test", "FABRICUI_DATA_DIR": str(tmp_path),
+        "FABRICUI_AUDIT_KEY_FILE": str(tmp_path / "keys" / "secret"),
+        "FABRICUI_AUDIT_SIGNING_KEY_FILE": str(tmp_path / "keys" / "signing.pem"),
+    }  # fmt: skip
+    environment.pop("DATABASE_URL", None)
+    subprocess.run([sys.executable, "manage.py", "audit", "make-keys"], cwd=ROOT, env=environment, check=True)
+    assert {file.name for file in (tmp_path / "keys").iterdir()} == {"secret", "signing.pem", "signing.pem.pub"}
+
+
 @pytest.mark.parametrize(
     ("tls", "verdict"),
     [("", "note TLS: FABRICUI_TLS is not 1"), ("0", "note TLS: FABRICUI_TLS is not 1"), ("1", "ok   TLS: ")],
@@ -32,9 +93,13 @@ def test_doctor_names_the_variable_that_mends_it(tls, verdict, tmp_path, monkeyp
     monkeypatch.delenv("FABRICUI_SECRET_KEY_FILE", raising=False)
     monkeypatch.setenv("FABRICUI_SECRET_KEY", "short")
     monkeypatch.setenv("FABRICUI_TLS", tls)
-    monkeypatch.delenv("DATABASE_URL", raising=False)
+    for name in ("DATABASE_URL", "FABRICUI_AUDIT_KEY_FILE", "FABRICUI_AUDIT_SIGNING_KEY_FILE", "FABRICUI_DEMO"):
+        monkeypatch.delenv(name, raising=False)
     doctor()
-    *_, settings, about_tls = capsys.readouterr().out.splitlines()
+    *_, of_key, of_signing, of_anchors, settings, about_tls = capsys.readouterr().out.splitlines()
+    assert of_key.startswith("note trail: (audit.W001) FABRICUI_AUDIT_KEY_FILE is not set")
+    assert of_signing.startswith("note trail: (audit.W003) FABRICUI_AUDIT_SIGNING_KEY_FILE is not set")
+    assert of_anchors.startswith("note trail: (audit.W007) The trail is anchored in ")
     assert settings.startswith("note settings: (security.W009) Your SECRET_KEY has less than 50")
     assert about_tls.startswith(verdict)
 

@@ -65,7 +65,7 @@ def page(request: HttpRequest) -> HttpResponse:
             "rows": rows[:PORTS],
             "more": max(0, len(rows) - PORTS),
             "may_act": is_operator(request.user),
-            "chain": chain_status(),
+            "chain": chain_status(request),
         },
     )
 
@@ -102,7 +102,7 @@ def way_back(request: HttpRequest) -> HttpResponse:
         found = operations.way_back(subnet=subnet, at=at, person=person(request))
     except PartitionsError as error:
         problem = str(error)
-    shown = {"at": at, "found": found, "problem": problem, "chain": chain_status()}
+    shown = {"at": at, "found": found, "problem": problem, "chain": chain_status(request)}
     return render(request, "console/way_back.html", shown)
 
 

@@ -55,7 +55,7 @@ def events(request: HttpRequest) -> HttpResponse:
             "tenants": tenants(),
             "rollout": rollout,
             "formats": FORMATS,
-            "chain": chain_status(),
+            "chain": chain_status(request),
         },
     )
 
@@ -78,7 +78,7 @@ def event(request: HttpRequest, number: int) -> HttpResponse:
             "is_sound": shown.content_hash() == shown.hash,
             "same_request": [(one, words(one.action)) for one in same if one.number != shown.number],
             "has_next": Event.objects.filter(number=number + 1).exists(),
-            "chain": chain_status(),
+            "chain": chain_status(request),
             "rollout": _rollout_of(shown),
         },
     )
@@ -132,7 +132,7 @@ def _printed(request: HttpRequest, found: Filters, begun: Event) -> HttpResponse
         "filters": found,
         "told": [(name, value) for name, value in found.texts.items() if value],
         "export": begun,
-        "chain": chain_status(),
+        "chain": chain_status(request),
     }
     return render(request, "console/audit_print.html", shown)
 

@@ -49,7 +49,7 @@ def port(request: HttpRequest, guid: str) -> HttpResponse:
             "lead": f"A port of {server}." if server else "No server has reported this port.",
             "history": found,
             "until": until,
-            "chain": chain_status(),
+            "chain": chain_status(request),
         },
     )
 
@@ -83,7 +83,7 @@ def pkey(request: HttpRequest, text: str) -> HttpResponse:
             "partitions": rows,
             "history": found,
             "until": until,
-            "chain": chain_status(),
+            "chain": chain_status(request),
         },
     )
 
@@ -101,5 +101,5 @@ def rollout(request: HttpRequest, public_id: str) -> HttpResponse:
     return render(
         request,
         "console/rollout_proof.html",
-        {"rollout": shown, "story": told, "has_tables": looks, "chain": chain_status()},
+        {"rollout": shown, "story": told, "has_tables": looks, "chain": chain_status(request)},
     )

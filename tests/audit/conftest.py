@@ -12,3 +12,9 @@ def own_files(settings, tmp_path):
     settings.AUDIT_SPOOL_FILE = str(tmp_path / "spool.jsonl")
     settings.AUDIT_SYSLOG = ""
     return tmp_path
+
+
+@pytest.fixture
+def own_anchors(settings, tmp_path):
+    """An anchor file of this test's own, under the keys of all: for rows that are remembered from one to the next."""
+    settings.AUDIT_ANCHOR_FILE = str(tmp_path / "anchors.jsonl")

@@ -18,6 +18,7 @@ from django.utils import timezone
 from audit import anchors, chain, export, keyring, restoration, signing, triggers, verifier, watch
 from audit.errors import AppendOnly, NotBehind, SigningUnavailable
 from audit.models import ChainHead, Event, Seal, TrailCheck
+from audit.standing import standing
 from audit.values import SYSTEM
 from tests.audit.events import record_many
 from tests.audit.test_chain import rewrite
@@ -125,10 +126,10 @@ def test_without_a_place_outside_there_is_no_seal_and_an_alarm_says_why(settings
     assert not Seal.objects.exists()
     watch.every_minute()
     assert TrailCheck.objects.get(kind="anchor").trouble == "cannot"
-    assert ["does not take the anchor" in alarm for alarm in watch.alarms(now=timezone.now())] == [True]
+    assert ["does not take the anchor" in alarm for alarm in standing(now=timezone.now()).alarms] == [True]
     settings.AUDIT_SYSLOG = ""
     watch.every_minute()
-    assert watch.alarms(now=timezone.now()) == []
+    assert standing(now=timezone.now()).alarms == ()
 
 
 def test_an_anchor_file_that_is_gone_is_told_and_not_begun_again():
@@ -201,7 +202,7 @@ def test_the_way_back_after_a_restore(owner, judged_outside):
     report = judged_outside()
     assert report.is_sound, report.sentence
     assert any("events 4 to 7 were lost" in note for note in report.notes)
-    assert watch.alarms(now=timezone.now()) == []
+    assert standing(now=timezone.now()).alarms == ()
     assert seal() is not None
     record_many(6)  # numbers that the lost events had are given out again
     assert seal() is not None

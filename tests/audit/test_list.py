@@ -5,6 +5,7 @@ from django.utils import timezone
 
 from audit.actions import Action
 from audit.models import Event
+from audit.review import Asked, page
 from audit.values import Actor, ActorKind, Subject
 from tests.audit.events import OLGA, record_one
 
@@ -31,9 +32,8 @@ def trail(db):
         ({}, [4, 3, 2, 1]),
         ({"actor": "olga-id"}, [2]),
         ({"actor": "olg"}, [2]),
-        ({"action": Action.ROLLOUT_START}, [2]),
+        ({"action": str(Action.ROLLOUT_START)}, [2]),
         ({"action": "deploy:"}, [4, 2]),
-        ({"action": [Action.ROLLOUT_START, Action.MEMBER_STAGE]}, [3, 2]),
         ({"subject": "rollout:r1"}, [4, 2]),
         ({"subject": "rollout:"}, [4, 2]),
         ({"subject": "s1"}, [3]),
@@ -47,12 +47,11 @@ def trail(db):
     ],
 )
 def test_the_list_is_filtered(trail, filters, numbers):
-    found = Event.objects.matching(**filters).newest_first()
-    assert [event.number for event in found] == numbers
+    assert [event.number for event in page(Asked(**filters)).events] == numbers
 
 
 def test_dates_count_from_the_first_moment_to_before_the_last(trail):
     second = Event.objects.get(number=2).at
     third = Event.objects.get(number=3).at
-    assert [event.number for event in Event.objects.matching(since=second, until=third)] == [2]
-    assert not Event.objects.matching(since=timezone.now() + timedelta(minutes=1)).exists()
+    assert [event.number for event in page(Asked(since=second, until=third)).events] == [2]
+    assert not page(Asked(since=timezone.now() + timedelta(minutes=1))).events

@@ -2,12 +2,30 @@
 
 import pytest
 
-from tests.audit import test_anchors, test_append_only, test_chain, test_follow, test_list, test_record
+from tests.audit import (
+    test_anchors,
+    test_append_only,
+    test_chain,
+    test_follow,
+    test_format_1,
+    test_list,
+    test_record,
+    test_standing,
+)
 
 pytestmark = [pytest.mark.pg, pytest.mark.django_db]
 
 # By hand and not by `import *`: linters take away what looks unused, and with it the tests.
-for _module in (test_append_only, test_record, test_follow, test_list, test_anchors, test_chain):
+for _module in (
+    test_append_only,
+    test_record,
+    test_follow,
+    test_list,
+    test_anchors,
+    test_chain,
+    test_format_1,
+    test_standing,
+):
     for _name, _value in vars(_module).items():
         if _name.startswith("test_") or "fixture" in type(_value).__name__.lower():
             globals().setdefault(_name, _value)

@@ -125,6 +125,7 @@ def addresses(site) -> dict[str, str]:
     pages["no moment"] = reverse("console:as_of")
     pages["as of then"] = f"{pages['no moment']}?at={then}"
     pages["way back"] = f"{reverse('console:as_of_back')}?at={then}"
+    pages["print"] = reverse("console:audit_export", args=["print"])
     pages["nothing"] = "/nonsense/"
     return pages
 

@@ -128,11 +128,11 @@ def test_every_page_costs_the_same_at_10_and_at_300_servers(site, operator, djan
     pages["server"] = reverse("console:server", args=[site.provider.servers[0].public_id])
     pages["replacement"] = reverse("console:replacement", args=[site.provider.servers[0].public_id])
     pages["csv"] = reverse("console:labels_export", args=["csv"])
-    budgets = {"server": 38, "conflicts": 14, "servers": 14, "filtered": 14}
+    budgets = {"server": 37, "conflicts": 13, "servers": 13, "filtered": 13}
     grow(site, 4)
     small = {}
     for name, address in pages.items():
-        with django_assert_max_num_queries(budgets.get(name, 13)) as queries:
+        with django_assert_max_num_queries(budgets.get(name, 12)) as queries:
             assert operator.get(address).status_code == 200
         small[name] = len(queries)
     PortConflict.objects.all().delete()
@@ -143,7 +143,7 @@ def test_every_page_costs_the_same_at_10_and_at_300_servers(site, operator, djan
     grow(site, 290)
     large = {}
     for name, address in pages.items():
-        with django_assert_max_num_queries(budgets.get(name, 13)) as queries:
+        with django_assert_max_num_queries(budgets.get(name, 12)) as queries:
             assert operator.get(address).status_code == 200
         large[name] = len(queries)
     assert large == small

@@ -10,15 +10,17 @@ from django.db import connection
 from django.urls import reverse
 from django.utils import timezone
 
-from audit import review
+from audit import review, standing, watch
 from audit.models import Event, TrailCheck
-from console.chain_status import chain_status
 from console.review import flat, moment
 from deploy import table_history, tables
 from deploy.models import Rollout, RolloutStep
 from inventory.models import Port
 from partitions import operations
+from tests.audit.conftest import own_anchors
 from tests.conftest import _without_triggers
+
+__all__ = ["own_anchors"]
 
 
 def read(browser, name, *arguments, **query) -> str:
@@ -122,23 +124,43 @@ class TestTimeline:
             operator.get("/audit/?action=deploy:")
 
 
+@pytest.mark.usefixtures("own_anchors")
 class TestChain:
-    def test_it_stands_in_the_head(self, site, auditor):
+    def test_it_stands_in_the_head_of_the_review_pages_with_the_hash(self, site, auditor):
         for page in ("audit", "as_of"):
             text = read(auditor, page)
-            assert "chain sound at its end" in text
+            assert text.count("trail not checked yet") == 2
             assert Event.objects.latest("number").hash[:12] in text
 
+    @pytest.mark.parametrize("page", ["board", "rollouts", "servers", "managers", "drift", "partitions", "audit"])
+    def test_it_stands_in_the_head_of_every_page(self, site, operator, auditor, page):
+        watch.every_minute()
+        number = TrailCheck.objects.get(kind="whole").checked_to
+        for browser in (operator, auditor):
+            text = read(browser, page)
+            assert 'id="trail-chip"' in text
+            assert "trail verified" in text
+            assert f"to {number}, " in text
+
+    def test_strangers_do_not_see_it(self, bob, client_of):
+        assert "trail-chip" not in client_of(bob).get("/").content.decode()
+
     @pytest.mark.parametrize(
-        ("trouble", "age_h", "word"),
-        [("", 0, "chain sound"), ("", 4, "chain not checked"), ("cannot", 0, "chain not checked"),
-         ("edited", 0, "chain broken")],
+        ("trouble", "age", "word"),
+        [("", timedelta(hours=1), "trail verified"), ("", timedelta(hours=4), "trail check late"),
+         ("cannot", timedelta(), "trail not checked"), ("edited", timedelta(), "trail broken")],
     )  # fmt: skip
-    def test_it_says_what_the_scheduled_check_found(self, site, auditor, trouble, age_h, word):
-        at = timezone.now() - timedelta(hours=age_h)
-        TrailCheck.objects.create(kind="whole", checked_at=at, events=7, trouble=trouble, sentence="Event 3.")
-        assert word in chain_status().lamp.word
-        assert word in read(auditor, "audit")
+    def test_it_says_what_the_scheduled_check_found(self, site, auditor, trouble, age, word):
+        watch.every_minute()
+        standing.keep("whole", now=timezone.now() - age, trouble=trouble, sentence="Event 3.", checked_to=7)
+        assert word in read(auditor, "servers")
+
+    def test_a_page_left_open_shows_it_anew_with_what_it_polls(self, site, operator):
+        watch.every_minute()
+        standing.keep("newest", now=timezone.now(), trouble="edited", sentence="Event 3 was edited.")
+        answer = operator.get(reverse("console:drift"), headers={"hx-request": "true"}).content.decode()
+        assert 'id="trail-chip"' in answer
+        assert "trail broken" in answer
 
     @pytest.mark.parametrize(
         "sql",
@@ -154,7 +176,7 @@ class TestChain:
             cursor.execute(sql)
         for page in ("audit", "as_of"):
             text = read(auditor, page)
-            assert "chain broken" in text
+            assert text.count("trail broken") == 2  # in the head of the page too
             assert 'role="alert"' in text
 
 

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from audit import chain, keyring, spool, watch
 from audit.models import Event
+from audit.standing import standing
 from deploy import operations, queries
 from deploy.models import Rollout
 from tests.audit.conftest import own_files
@@ -125,7 +126,7 @@ def test_a_restore_goes_on_is_spooled_and_chained_when_the_trail_is_back(scene: 
         "deploy:rollout:restoring",
         "deploy:rollout:stuck",
     ]
-    assert any("2 events of restores wait beside the audit trail" in one for one in watch.alarms(now=timezone.now()))
+    assert any("2 events of restores wait beside the audit trail" in one for one in standing(now=timezone.now()).alarms)
     watch.every_minute()
     assert spool.waiting() == 2  # still out of order
 
@@ -139,7 +140,7 @@ def test_a_restore_goes_on_is_spooled_and_chained_when_the_trail_is_back(scene: 
         assert event.after["spooled_at"] < f"{event.at:%Y-%m-%dT%H:%M:%S.%f}Z" or event.after["spooled_at"]
         assert event.after["spooled_because"]
     assert chain.verify().is_sound
-    assert not [one for one in watch.alarms(now=timezone.now()) if "wait beside" in one]
+    assert not [one for one in standing(now=timezone.now()).alarms if "wait beside" in one]
 
 
 def test_an_entry_is_chained_once_though_the_spool_was_not_emptied(scene: Scene):

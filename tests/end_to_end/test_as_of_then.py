@@ -8,6 +8,7 @@ from lab import breaking
 from lab.quiet import wait_until_quiet
 from partitions import operations
 from partitions.as_of import partitions_at
+from subnet.diagnostics import parse_smpquery_pkeys
 from subnet.pkey import Membership
 from tests.end_to_end.conftest import until
 from tests.end_to_end.test_one_move import tables_by_smpquery
@@ -49,8 +50,10 @@ def spread(site, entry: int, *, held: bool) -> None:
     guids = {guid for box in site.fabric.servers for guid in box.port_guids}
 
     def is_so() -> bool:
-        tables = tables_by_smpquery(site)
-        return all((entry in tables[guid].values()) is held for guid in guids)
+        """One port after the other, up to the first that is not so: mostly one program a look, not one a port."""
+        lids = site.lids()
+        tables = (parse_smpquery_pkeys(site.run_tool("smpquery", "pkeys", str(lids[guid]))) for guid in sorted(guids))
+        return all((entry in table.pkeys.values()) is held for table in tables)
 
     until(is_so, f"{entry:#06x} is {'on' if held else 'off'} every port")
     wait_until_quiet(next(manager for manager in site.managers if manager.name == site.master()).list_file)

@@ -279,7 +279,7 @@ def test_metrics_need_the_token(measured, client, settings):
     assert 'sender="srv-002"' not in text  # it failed: no number
 
 
-BUDGETS = {"overview": 14, "scope": 16, "server": 15, "series": 22, "run": 9, "incidents": 10}
+BUDGETS = {"overview": 12, "scope": 14, "server": 13, "series": 20, "run": 7, "incidents": 8}
 
 
 @pytest.mark.parametrize("servers", [3, 7])

@@ -13,7 +13,7 @@ from inventory.models import Subnet
 class Command(BaseCommand):
     """Raise the fencing generation of a subnet to what its manager hosts have seen."""
 
-    help = "Raise a subnet's fencing generation to the newest that its manager hosts have seen (docs/operating.md)."
+    help = "Raise a subnet's fencing generation to what its manager hosts have seen (docs/audit.md, “After a restore”)."
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Take the subnet, the generation that the refusal named, and the reason."""
@@ -33,3 +33,4 @@ class Command(BaseCommand):
         except DeployError as refusal:
             raise CommandError(str(refusal)) from refusal
         self.stdout.write(f"Subnet {subnet}: the next rollout takes generation {fence.generation + 1}.")
+        self.stdout.write("Next: docs/audit.md, “After a restore”, step 6.")
