@@ -5,9 +5,12 @@ The rows are made by operations, without a fabric.
 
 import os
 import shutil
+import threading
+import time
 
 import pytest
 from django.conf import settings as django_settings
+from django.core.signals import request_finished, request_started
 from playwright.sync_api import expect
 
 from tests.console.conftest import settled_site
@@ -36,8 +39,49 @@ def browser_type_launch_args(browser_type_launch_args):
     return {**browser_type_launch_args, "executable_path": chromium, "args": FLAGS.split()}
 
 
+class UnderWay:
+    """The requests that the live server has begun to answer and not ended."""
+
+    def __init__(self):
+        self.requests = set()
+
+    def begun(self, **_):
+        if threading.current_thread() is not threading.main_thread():
+            self.requests.add(threading.get_ident())
+
+    def ended(self, **_):
+        self.requests.discard(threading.get_ident())
+
+    def wait_until_none(self):
+        """Return once there were none for a moment; what a page asked for last may still be on its way."""
+        deadline, quiet_since = time.monotonic() + 30, time.monotonic()
+        while time.monotonic() < quiet_since + 0.1:
+            if self.requests:
+                quiet_since = time.monotonic() + 0.001
+            assert time.monotonic() < deadline, "The live server does not come to the end of a request."
+            time.sleep(0.01)
+
+
+@pytest.fixture(scope="session")
+def under_way():
+    """What the live server is answering right now."""
+    counted = UnderWay()
+    request_started.connect(counted.begun)
+    request_finished.connect(counted.ended)
+    yield counted
+    request_started.disconnect(counted.begun)
+    request_finished.disconnect(counted.ended)
+
+
 @pytest.fixture
-def site(transactional_db):
+def tables(transactional_db, under_way):
+    """The database. Pages poll, and tables cannot be emptied under a request: they are when none is under way."""
+    yield
+    under_way.wait_until_none()
+
+
+@pytest.fixture
+def site(tables):
     return settled_site()
 
 

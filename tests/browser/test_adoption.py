@@ -18,7 +18,7 @@ FILE = BY_HAND["A41"] + BY_HAND["A22"].split(b"\n", 1)[1] + BY_HAND["A46"].repla
 
 
 @pytest.fixture
-def fabric(transactional_db) -> ByHand:
+def fabric(tables) -> ByHand:
     return build()
 
 

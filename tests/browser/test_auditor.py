@@ -63,7 +63,7 @@ class Hands:
 
 
 @pytest.fixture
-def site(transactional_db, own_anchors, monkeypatch) -> Iterator:
+def site(tables, own_anchors, monkeypatch) -> Iterator:
     """A day of a small provider, with the noise of a day around what the questions are about."""
     clock = Clock()
     with monkeypatch.context() as patch:
