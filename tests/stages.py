@@ -1,7 +1,7 @@
 """What `./run test` runs: stages with a budget each, in lanes that go beside one another.
 
 A lane is a list of stages one after another. Lanes that mostly wait for real daemons go beside the one that computes:
-two of them fill the pauses of the others. Budgets in minutes: install 4, first block 16, RDMA guests 5 (design §8 has
+two of them fill the pauses of the others. Budgets in minutes: install 4, first block 20, RDMA guests 7 (design §8 has
 4.5 and 8 for two blocks, and 3: thousands of tests on rows, the faults and emulated guests need more). A budget is
 what a stage may take while all lanes run.
 """
@@ -50,12 +50,12 @@ CONTRACT_LAB = Stage(
 CONTRACT = Stage(
     "contract: two real OpenSM",
     ((*PYTEST, "tests", "--ignore=tests/lab", "-m", "contract and not browser"),),
-    720,
+    900,
     junit=True,
 )
 ONCE = Stage("demo --once from the users' lock", ((PYTHON, "-m", "tests.once_from_lock"),), 120)
 BROWSER = Stage("browser: pages, axe, one move", ((*PYTEST, "tests", "-m", "browser"),), 480, junit=True)
-RDMA = Stage("RDMA guests", ((*PYTEST, "tests", "-m", "rdma"),), 300, junit=True)
+RDMA = Stage("RDMA guests", ((*PYTEST, "tests", "-m", "rdma"),), 400, junit=True)
 POSTGRESQL = Stage("rows on PostgreSQL", ((*PYTEST, "tests", "-m", "pg"),), 120, postgresql=True, junit=True)
 
 BLOCKS: tuple[tuple[tuple[Stage, ...], ...], ...] = (
