@@ -47,10 +47,18 @@ def _secret_key() -> Iterator[Lack]:
     try:
         keyring.load()
     except KeyUnavailable as error:
-        new = "" if keyring.path().exists() else " For a new trail: ./run manage audit make-keys"
+        new = " For a new trail: ./run manage audit make-keys" if _is_missing(keyring.path()) else ""
         yield Lack("audit.W002", f"{error}{new}")
         return
     yield from _shown(name, keyring.path())
+
+
+def _is_missing(file: Path) -> bool:
+    """Whether nothing is there; a folder that may not be entered says nothing."""
+    try:
+        return not file.exists()
+    except OSError:
+        return False
 
 
 def _signing_key() -> Iterator[Lack]:
@@ -61,9 +69,11 @@ def _signing_key() -> Iterator[Lack]:
             said = f"{name} is not set: the key that signs the trail would lie beside the database it guards."
             yield Lack("audit.W003", f"{said} {_MAKE}")
         return
-    if not signing.path().is_file():
+    try:
+        signing.path().open("rb").close()
+    except OSError as error:
         mend = "Put it back from its backup; for a new trail: ./run manage audit make-keys"
-        yield Lack("audit.W004", f"{name} names {signing.path()}, which is no file. {mend}")
+        yield Lack("audit.W004", f"{name} names {signing.path()}, which cannot be read ({error.strerror}). {mend}")
         return
     yield from _shown(name, signing.path())
 

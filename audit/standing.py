@@ -1,7 +1,8 @@
 """How the trail stands as far as anybody has checked: what the scheduled checks found, and whether they still run.
 
 The rows are under a code of the trail's key. Whoever writes the database, and has no key, can make them say nothing
-good: an altered row is a break, an old one put back is late, and one that is gone was not checked.
+good of today: an altered row is a break, one that is gone was not checked, and an old one put back is late once it is
+as old as LATE allows. Until then it hides a break that was found since; the events of the break and the anchors tell.
 """
 
 import hmac
@@ -76,8 +77,8 @@ def standing(*, now: datetime) -> Standing:
         if state is not State.NEW:
             checks[kind] = row
     if {Kind.WHOLE, Kind.NEWEST, Kind.ANCHOR} - checks.keys() and not any(s is State.UNCHECKED for s, _ in found):
-        began = Event.objects.filter(number=1).values_list("at", flat=True).first()
-        if began is not None and now - began > LATE[Kind.NEWEST]:
+        first = Event.objects.order_by("number").values_list("number", "at").first()
+        if first is not None and (first[0] > 1 or now - first[1] > LATE[Kind.NEWEST]):
             found.append((State.LATE, f"The audit trail was not checked as it should be. {_WHOSE}"))
     state = max((state for state, _ in found), key=_ORDER.index, default=State.VERIFIED)
     whole, newest = checks.get(Kind.WHOLE), checks.get(Kind.NEWEST)

@@ -27,7 +27,7 @@ def acceptable(rollout: Rollout) -> Acceptable | None:
     moved, absent = decisions.in_the_way(rollout)
     if not moved and not absent:
         return None
-    guids = [GUID(guid) for guid in (*moved, *absent)][: 2 * MOST]
+    guids = [GUID(guid) for guid in (*sorted(moved)[:MOST], *absent[:MOST])]
     rows = Port.objects.filter(guid__in=guids).values_list("guid", "hca__server__hostname")
     names = {str(guid): hostname for guid, hostname in rows if hostname}
 

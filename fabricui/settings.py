@@ -161,6 +161,7 @@ def _database(url: str) -> dict[str, Any]:
             "HOST": parts.hostname or parse_qs(parts.query).get("host", [""])[0],
             "PORT": str(parts.port or ""),
             "CONN_MAX_AGE": 60,
+            "CONN_HEALTH_CHECKS": True,  # a restarted server is met by a new connection, not by an error
         }
     raise environment.BadEnvironment(f"DATABASE_URL={url} is neither sqlite:///path nor postgresql://…")
 
@@ -222,7 +223,7 @@ if bool(REGISTER_PROXIES) != bool(REGISTER_PROXY_HEADER):
         "of the registration door, and the header in which it names its client. Set both or neither."
     )
 CREDENTIAL_DAYS = environment.number("FABRICUI_CREDENTIAL_DAYS", 30, least=1)
-CLEAN_BY_LINK_LOSS = environment.flag("FABRICUI_CLEAN_BY_LINK_LOSS", True)
+CLEAN_BY_LINK_LOSS = environment.flag("FABRICUI_CLEAN_BY_LINK_LOSS", False)
 REGISTRATION_TRUST = environment.choice("FABRICUI_REGISTRATION_TRUST", "person", ("person", "witnessed", "enrolled"))
 REGISTER_URL = environment.text("FABRICUI_REGISTER_URL", "")  # how servers reach the door, for the install line
 

@@ -6,17 +6,17 @@ in one transaction; nobody waits on purpose, so a caller who is alone is served 
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from typing import Final
 
 MOST: Final = 24  # asked at once; more would only make the first ones wait
 
 
 class _Waiting[Asked, Answer]:
-    """One caller: what it asks, and what became of it."""
+    """One caller: what it asks, what that touches, and what became of it."""
 
-    def __init__(self, asked: Asked) -> None:
-        self.asked = asked
+    def __init__(self, asked: Asked, names: Set[object]) -> None:
+        self.asked, self.names = asked, names
         self.woken = threading.Event()  # it has its answer, or it is the next to work
         self.is_done = False
         self.answer: Answer
@@ -44,7 +44,7 @@ class Together[Asked, Answer]:
 
     def __call__(self, asked: Asked) -> Answer:
         """The answer to `asked`, worked out together with whatever else is waiting."""
-        mine = _Waiting[Asked, Answer](asked)
+        mine = _Waiting[Asked, Answer](asked, set(self._names(asked)))
         with self._lock:
             self._queue.append(mine)
             leads, self._is_led = not self._is_led, True
@@ -67,12 +67,11 @@ class Together[Asked, Answer]:
             left: deque[_Waiting[Asked, Answer]] = deque()
             touched: set[object] = set()
             for waiting in self._queue:
-                names = set(self._names(waiting.asked))
-                if len(taken) < MOST and touched.isdisjoint(names):
+                if len(taken) < MOST and touched.isdisjoint(waiting.names):
                     taken.append(waiting)
                 else:
                     left.append(waiting)
-                touched |= names  # whoever comes after one that is left over stays behind it
+                touched |= waiting.names  # whoever comes after one that is left over stays behind it
             self._queue = left
         return taken
 

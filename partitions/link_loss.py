@@ -54,9 +54,10 @@ def lost(ports: Collection[Port]) -> dict[str, datetime]:
     A few queries.
     """
     rows = LinkLoss.objects.filter(port__in=ports, again_at__isnull=False).order_by("seen_at")
-    newest = {str(guid): at for guid, at in rows.values_list("port__guid", "again_at") if at is not None}
+    found = rows.values_list("port__guid", "seen_at", "again_at")
+    newest = {str(guid): (first, again) for guid, first, again in found if again is not None}
     since = _since(next(iter(ports)).subnet, set(newest)) if newest else {}
-    return {guid: at for guid, at in newest.items() if guid in since and at > since[guid]}
+    return {guid: again for guid, (first, again) in newest.items() if guid in since and first > since[guid]}
 
 
 def between_tenants(subnet: Subnet) -> QuerySet[Port]:

@@ -49,7 +49,7 @@ def test_up_demands_the_keys_of_the_trail(production, tmp_path):
     production.AUDIT_KEY_FILE = str(tmp_path / "keys" / "secret")
     production.AUDIT_SIGNING_KEY_FILE = str(tmp_path / "keys" / "signing.pem")
     assert "cannot be read" in why_not_up()
-    assert "which is no file" in why_not_up()
+    assert "signing.pem, which cannot be read (No such file or directory)" in why_not_up()
 
     make_keys()
     assert why_not_up() == ""

@@ -14,6 +14,11 @@ from partitions.errors import MoveRefused
 from partitions.models import Cleaning, LinkLoss
 
 
+@pytest.fixture(autouse=True)
+def _switched_on(settings):
+    settings.CLEAN_BY_LINK_LOSS = True
+
+
 @pytest.fixture
 def left(provider, training):
     """srv-001 was Acme's, and that it left is proven; its ports are up."""
