@@ -83,7 +83,7 @@ def is_as_hashed(event: Event) -> bool:
     content_hash() has the last word.
     """
     if event["format"] != NEWEST_FORMAT:
-        return content_hash(event) == event["hash"]
+        return bool(content_hash(event) == event["hash"])
     try:
         q, e = _quote, event
         before, after = _written(e["before"]), _written(e["after"])
@@ -100,7 +100,7 @@ def is_as_hashed(event: Event) -> bool:
             return True
     except TypeError:  # something is no text where text should be
         pass
-    return content_hash(event) == event["hash"]
+    return bool(content_hash(event) == event["hash"])
 
 
 def code(key: bytes, hash_: str) -> str:
