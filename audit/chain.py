@@ -66,15 +66,20 @@ def _rows(after: int, last_id: int, until: int) -> list[Row]:
     )
     with connection.cursor() as cursor:
         cursor.execute(sql, [after, last_id, until, AT_ONCE])
-        rows = [dict(zip(_KEYS, row)) for row in cursor.fetchall()]  # noqa: B905  strict costs as much as the dict
-    for row in rows:
+        found = cursor.fetchall()
+    rows = []
+    for values in found:
+        row = dict(zip(_KEYS, values))  # noqa: B905  strict costs as much as the dict
         row["at"] = _moment(row["at"])
-        for name in ("before", "after"):
-            if row[name] is not None:
-                row[name] = json.loads(row[name])
+        if (before := row["before"]) is not None:
+            row["before"] = _decode(before)
+        if (after := row["after"]) is not None:
+            row["after"] = _decode(after)
+        rows.append(row)
     return rows
 
 
+_decode: Final = json.JSONDecoder().decode
 _PLAIN: Final = [name for name in EXPORTED if name not in {"at", "before", "after"}]
 _KEYS: Final = (*_PLAIN, "at", "before", "after", "id")
 # Text, so that nothing is parsed that is only to be written down again.

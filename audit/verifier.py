@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import argparse
 import base64
+import functools
 import hashlib
 import hmac
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,9 @@ Verify = Callable[[bytes, bytes, bytes], bool]  # public key, message, signature
 
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 _quote = json.encoder.encode_basestring  # what _encode does with a text
+_chunks: Any = None  # what _encode makes anew for each value; where Python has none, _encode does
+if (_make := getattr(json.encoder, "c_make_encoder", None)) is not None:
+    _chunks = _make(None, None, _quote, None, ":", ",", True, False, False)
 
 
 def canonical(value: Any) -> bytes:
@@ -63,25 +66,53 @@ def canonical(value: Any) -> bytes:
 
 def content_hash(event: Event) -> str:
     """The hash of what an event says; `at` is text as 2026-12-01T13:59:00.000123Z."""
-    values, form = _PARTS[event["format"]]
-    # canonical() of the fields, put together by hand: a million events take a third of the time.
-    text = form % tuple([_quote(value) if type(value) is str else _written(value) for value in values(event)])
-    return hashlib.sha256(text.encode()).hexdigest()
+    said = {name: event[name] for name in HASHED[event["format"]]}
+    return hashlib.sha256(canonical(said)).hexdigest()
 
 
 def _written(value: Any) -> str:
-    return "null" if value is None else repr(value) if type(value) is int else _encode(value)
+    if value is None:
+        return "null"
+    return _encode(value) if _chunks is None else "".join(_chunks(value, 0))
 
 
-_PARTS = {
-    number: (itemgetter(*sorted(names)), "{" + ",".join(f'"{name}":%s' for name in sorted(names)) + "}")
-    for number, names in HASHED.items()
-}
+def is_as_hashed(event: Event) -> bool:
+    """Whether the event says what its hash is of.
+
+    The newest format's canonical text is put together by hand, in a third of the time. Where that is not right,
+    content_hash() has the last word.
+    """
+    if event["format"] != NEWEST_FORMAT:
+        return bool(content_hash(event) == event["hash"])
+    try:
+        q, e = _quote, event
+        before, after = _written(e["before"]), _written(e["after"])
+        text = (
+            f'{{"action":{q(e["action"])},"actor_key":{q(e["actor_key"])},"actor_kind":{q(e["actor_kind"])},'
+            f'"actor_name":{q(e["actor_name"])},"address":{q(e["address"])},"after":{after},"at":{q(e["at"])},'
+            f'"before":{before},"format":{e["format"]!r},"key_version":{e["key_version"]!r},"number":{e["number"]!r},'
+            f'"previous_hash":{q(e["previous_hash"])},"reason":{q(e["reason"])},"request_id":{q(e["request_id"])},'
+            f'"revision_key":{q(e["revision_key"])},"rollout_key":{q(e["rollout_key"])},'
+            f'"subject_key":{q(e["subject_key"])},"subject_kind":{q(e["subject_kind"])},'
+            f'"subject_label":{q(e["subject_label"])},"tenant_key":{q(e["tenant_key"])}}}'
+        )
+        if hashlib.sha256(text.encode()).hexdigest() == e["hash"]:
+            return True
+    except TypeError:  # something is no text where text should be
+        pass
+    return bool(content_hash(event) == event["hash"])
 
 
 def code(key: bytes, hash_: str) -> str:
     """The HMAC-SHA256 of an event's hash, which nobody can make without `key`."""
-    return hmac.digest(key, bytes.fromhex(hash_), "sha256").hex()
+    made = _keyed(key).copy()
+    made.update(bytes.fromhex(hash_))
+    return made.hexdigest()
+
+
+@functools.lru_cache(maxsize=8)
+def _keyed(key: bytes) -> hmac.HMAC:
+    return hmac.new(key, digestmod="sha256")
 
 
 @dataclass(frozen=True)
@@ -229,7 +260,7 @@ class Walk:
             raise self._out_of_line(number)
         if event["format"] not in HASHED:
             raise Broken(number, UNREADABLE, f"{tell(event)} has format {event['format']}, newer than this program.")
-        if content_hash(event) != event["hash"]:
+        if not is_as_hashed(event):
             raise self._altered(event)
         if event["previous_hash"] != before.hash:
             raise Broken(

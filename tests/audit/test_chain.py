@@ -100,6 +100,30 @@ def test_an_edited_field_is_found_and_the_event_named(owner, judged, field):
     assert "edited" in report.sentence
 
 
+@pytest.mark.parametrize("format_", kinds.HASHED)
+@pytest.mark.parametrize(
+    "said",
+    [None, {}, {"b": 1, "a": [True, None, 0.25, "“x”\\\n\u2028"]}, ["ü", {"z": 1, "y": {"x": "\x07"}}], "text", 7],
+)
+def test_the_quick_way_to_a_hash_says_what_the_plain_one_says(monkeypatch, format_, said):
+    event = {name: f'{name} "\\\t\x1f é 🚀' for name in kinds.HASHED_2}
+    event |= {"number": 7, "format": format_, "key_version": 1, "before": said, "after": said}
+    event["hash"] = kinds.content_hash(event)
+    assert kinds.is_as_hashed(event)
+    for name in kinds.HASHED[format_]:
+        if name != "format":
+            assert not kinds.is_as_hashed({**event, name: "other" if name in ("before", "after") else event[name] * 2})
+    monkeypatch.setattr(kinds, "content_hash", lambda event: "asked")
+    assert kinds.is_as_hashed(event) is (format_ == kinds.NEWEST_FORMAT)  # without the plain way
+    monkeypatch.setattr(kinds, "_chunks", None)
+    assert kinds.is_as_hashed(event) is (format_ == kinds.NEWEST_FORMAT)
+
+
+def test_a_value_that_is_no_text_is_no_break_of_the_program():
+    event = dict.fromkeys(kinds.HASHED_2, 5) | {"format": 2, "hash": "0" * 64}
+    assert not kinds.is_as_hashed(event)
+
+
 def test_the_first_of_several_is_named(owner, judged):
     record_many(6)
     owner("UPDATE audit_event SET reason = 'x' WHERE number IN (5, 2, 4)")
