@@ -10,7 +10,7 @@ import sys
 from dataclasses import dataclass, field
 
 PYTHON = sys.executable
-PYTEST = (PYTHON, "-m", "pytest", "-p", "no:cacheprovider")
+PYTEST = (PYTHON, "-m", "pytest")
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,7 @@ class Stage:
     budget_s: int
     postgresql: bool = False  # runs with DATABASE_URL naming a private PostgreSQL
     junit: bool = False  # its last command is pytest and reports skipped tests
+    simulated: bool = False  # rests on the simulated fabric: what failed is tried once more by itself (ADR 37)
     environment: dict[str, str] = field(default_factory=dict)
 
 
@@ -45,17 +46,24 @@ UNIT = Stage(
     junit=True,
 )
 CONTRACT_LAB = Stage(
-    "contract: OpenSM and the lab", ((*PYTEST, "tests/lab", "-m", "contract and not browser"),), 480, junit=True
+    "contract: OpenSM and the lab",
+    ((*PYTEST, "tests/lab", "-m", "contract and not browser"),),
+    480,
+    junit=True,
+    simulated=True,
 )
 CONTRACT = Stage(
     "contract: two real OpenSM",
     ((*PYTEST, "tests", "--ignore=tests/lab", "-m", "contract and not browser"),),
     900,
     junit=True,
+    simulated=True,
 )
 ONCE = Stage("demo --once from the users' lock", ((PYTHON, "-m", "tests.once_from_lock"),), 120)
-BROWSER = Stage("browser: pages, axe, one move", ((*PYTEST, "tests", "-m", "browser"),), 480, junit=True)
-RDMA = Stage("RDMA guests", ((*PYTEST, "tests", "-m", "rdma"),), 400, junit=True)
+BROWSER = Stage(
+    "browser: pages, axe, one move", ((*PYTEST, "tests", "-m", "browser"),), 480, junit=True, simulated=True
+)
+RDMA = Stage("RDMA guests", ((*PYTEST, "tests", "-m", "rdma"),), 400, junit=True, simulated=True)
 POSTGRESQL = Stage("rows on PostgreSQL", ((*PYTEST, "tests", "-m", "pg"),), 120, postgresql=True, junit=True)
 
 BLOCKS: tuple[tuple[tuple[Stage, ...], ...], ...] = (

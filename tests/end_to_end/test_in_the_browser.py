@@ -129,10 +129,15 @@ def breaks(demo, *words):
     assert done.returncode == 0, done.stderr
 
 
-def shows(page, text: str) -> None:
-    """Load the page again, as a person would, until its history has `text`."""
+def lines(page, text: str) -> int:
+    """How many lines of the server's history hold `text`."""
+    return page.locator("#history").get_by_text(text).count()
+
+
+def shows(page, text: str, beyond: int) -> None:
+    """Load the page again, as a person would, until its history has more than `beyond` lines with `text`."""
     deadline = time.monotonic() + SHOWN_WITHIN_S
-    while not page.locator("#history").get_by_text(text).count():
+    while lines(page, text) <= beyond:
         assert time.monotonic() < deadline, f"the page does not show “{text}”"
         page.wait_for_timeout(500)
         page.reload()
@@ -142,14 +147,15 @@ def test_a_pulled_cable_and_a_reboot_show_on_the_servers_page(demo, operator):
     page, server = operator, demo.site.fabric.servers[-1]
     page.goto(f"{demo.url}servers/")
     page.get_by_role("link", name=server.hostname).first.click()
-    expect(page.locator("#history")).not_to_contain_text(re.compile("not there|reboot"))
     expect(page.locator("#witnesses summary").first).to_contain_text("both agree")
+    # The first hour of a demo may have lines of its own: what counts is what comes now.
+    lost, rebooted = lines(page, "not there"), lines(page, "reboot")
     breaks(demo, "cut-link", f"{server.hostname}:0")
     try:
-        shows(page, "not there")  # the fabric says so: nobody asked the server
+        shows(page, "not there", lost)  # the fabric says so: nobody asked the server
         expect(page.locator("#witnesses summary").first).to_contain_text("link down")
         breaks(demo, "reboot", server.hostname)
-        shows(page, "reboot")
+        shows(page, "reboot", rebooted)
         pulled = page.get_by_role("region", name="Ports").get_by_role("row").nth(1)
         expect(pulled).to_contain_text(str(server.hcas[0].port_guid))
         expect(pulled.get_by_role("cell").nth(1)).to_contain_text("down")
