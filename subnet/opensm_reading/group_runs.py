@@ -43,14 +43,18 @@ def read(parser: "Parser", at: int, end: int) -> int:
     state, header = parser.open, parser.header
     if state is None or header is None or not parser.log.is_full("mgid-line"):
         return at
-    data, memory, holders, key = parser.data, parser.memory, parser.groups.holders, state.key
-    match, one = _LINE.match, frozenset({key})
+    data, match = parser.data, _LINE.match
+    found = match(data, at, end)
+    if found is None:  # as behind every header whose list is one mgid
+        return at
+    memory, holders, key = parser.memory, parser.groups.holders, state.key
+    one = frozenset({key})
     kinds: dict[tuple[bytes, bool, bool, bytes], _Kind | None] = {}
     texts: list[bytes] = []
     accepted = bytearray()
     last_at = last = blank = 0  # the line before, which memory does not know yet
     left: bytes | None = None  # what earlier lines left behind one of that length
-    while (found := match(data, at, end)) is not None:
+    while found is not None:
         blanks, text, prefix, high, low, flags = found.groups()
         length = found.end() - at
         if length != last:
@@ -89,6 +93,7 @@ def read(parser: "Parser", at: int, end: int) -> int:
         accepted.append(kind.accepted)
         last_at, last, blank = at, length, len(blanks)
         at += length
+        found = match(data, at, end)
     if last:
         memory.note(last_at, last, OPEN | GROUP)
     if texts:

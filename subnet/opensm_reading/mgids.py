@@ -14,6 +14,7 @@ _LONGEST = 45  # ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255
 # What most files hold, and ipaddress takes its time over: groups, two colons, groups.
 _GROUPS = rb"([0-9a-fA-F]{1,4}(?::[0-9a-fA-F]{1,4}){0,6})"
 _USUAL = re.compile(_GROUPS + rb"::" + _GROUPS + rb"\Z")
+_LINK_LOCALS = tuple(bytes((flags & 0xF0 | _LINK_LOCAL,)) for flags in range(256))  # the scope of most groups
 _BROADCAST = bytes.fromhex("ff12401bffff000000000000ffffffff")
 
 
@@ -25,12 +26,9 @@ def multicast(spelled: bytes) -> bytes | None:
     usual = _USUAL.match(spelled)
     if usual is not None:
         before, after = usual.groups()
-        zeros = 8 - before.count(b":") - 1 - after.count(b":") - 1
-        if zeros < 1:
-            return None
-        groups = [*before.split(b":"), *(b"0",) * zeros, *after.split(b":")]
-        packed = bytes.fromhex(b"".join([group.zfill(4) for group in groups]).decode("ascii"))
-        return packed if packed[0] == 0xFF else None
+        head, tail = _packed(before), _packed_end(after)
+        zeros = 16 - len(head) - len(tail)
+        return head + bytes(zeros) + tail if zeros > 0 and head[0] == 0xFF else None
     if b"%" in spelled:  # a scope is no business of inet_pton
         return None
     try:
@@ -38,6 +36,21 @@ def multicast(spelled: bytes) -> bytes | None:
     except AddressValueError:
         return None
     return packed if packed[0] == 0xFF else None
+
+
+@lru_cache(maxsize=1024)
+def _packed(groups: bytes) -> bytes:
+    """Groups of hex digits as bytes. Most GIDs of a file begin alike."""
+    return bytes.fromhex("".join([group.zfill(4) for group in groups.decode("ascii").split(":")]))
+
+
+def _packed_end(groups: bytes) -> bytes:
+    """As _packed; one or two groups, which mostly are new, are not kept."""
+    many = groups.count(b":")
+    if many > 1:
+        return _packed(groups)
+    high, _, low = groups.partition(b":")
+    return (int(high, 16) << 16 | int(low, 16)).to_bytes(4) if many else int(high, 16).to_bytes(2)
 
 
 class Groups:
@@ -69,6 +82,8 @@ class Groups:
 
     def flags_of(self, header: GroupFlags, flags: bytes) -> GroupFlags:
         """The header's flags with the line's own over them; lines that follow one another mostly have the same."""
+        if not flags:
+            return header
         last = self._last
         if last is not None and last[0] is header and last[1] == flags:
             return last[2]
@@ -103,6 +118,8 @@ def stored(address: bytes, *, group: GroupFlags) -> tuple[bytes, ...]:
     mtu = (group.mtu | _EXACTLY) & 0xFF
     if signature in _IP_SIGNATURES or address[1] & 0xE0 or (mtu >> 6 == 2 and not 1 <= mtu & 0x3F <= 5):
         return ()
+    if not group.scopes and signature != _SA_SIGNATURE:
+        return (address[:1] + _LINK_LOCALS[address[1]] + address[2:],)
     return tuple(
         address[:1] + bytes((address[1] & 0xF0 | scope,)) + address[2:]
         for scope in _scopes(group.scopes)

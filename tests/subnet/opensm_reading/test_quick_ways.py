@@ -84,3 +84,16 @@ def test_the_quick_ways_are_taken(monkeypatch):
         check(SHAPES[name](100_000))
         assert len(lines) < most, name
     assert len(loads) < 5
+
+
+def test_left_overs_are_looked_for_anew_when_the_length_of_a_line_changes(monkeypatch):
+    """Behind the third mgid line stands scope=5, behind the second one nothing."""
+    monkeypatch.setattr(log, "MOST_PER_RULE", 1)
+    data = (
+        b"A=0x10 :\nmgid=ff12::1\nmgid=ff12::1,sl=scope=5\nmgid=ff12::ab\nmgid=ff12::abc\nALL;\n"
+        b"B=0x11, scope=5 :\nmgid=ff12::abc\nALL;\n"
+    )
+    quick = everything(data)
+    assert "mgid-shared" in quick[0]  # both keep ff15::abc
+    slowly(monkeypatch)
+    assert everything(data) == quick
