@@ -6,12 +6,16 @@ No test here may touch a database: the command must work before one is made.
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
+
+from partitions.management.commands import partitions_conf
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "tests" / "data" / "partitions_conf"
@@ -113,6 +117,29 @@ def test_diff_with_itself_is_empty_and_a_rejection_is_said(capsys):
     found, _ = answer(capsys, "diff", path_of("A28"), path_of("A28"), "--topology", NET, "--sm", SM)
     assert found["ports"] == {}
     assert found["new"] == {"rejected": True, "error": "PARSE ERROR: line 1: no partition definition found"}
+
+
+@pytest.mark.parametrize(("old", "new"), [("A57", "A46"), ("A46", "A57"), ("A28", "A46"), ("A46", "A28")])
+def test_two_large_files_are_read_beside_one_another_and_say_the_same(capsys, monkeypatch, old, new):
+    asked = ("diff", path_of(old), path_of(new), "--topology", NET, "--sm", SM)
+    one_by_one = answer(capsys, *asked)
+    readers = []
+    monkeypatch.setattr(partitions_conf, "_LARGE", 1)
+    monkeypatch.setattr(partitions_conf, "get_context", lambda way: readers.append(way) or get_context(way))
+    assert answer(capsys, *asked) == one_by_one
+    assert readers == ["fork"]
+
+
+def test_a_reader_that_is_killed_is_said(monkeypatch):
+    monkeypatch.setattr(partitions_conf, "_LARGE", 1)
+    monkeypatch.setattr(partitions_conf, "_tables", _killed)
+    with pytest.raises(CommandError, match="for want of memory") as refused:
+        call_command("partitions_conf", "diff", path_of("A57"), path_of("A46"), "--topology", NET, "--sm", SM)
+    assert refused.value.returncode == 2
+
+
+def _killed(*_asked: object) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_allow_both_pkeys(capsys, tmp_path):
