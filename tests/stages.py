@@ -2,7 +2,7 @@
 
 A lane is a list of stages one after another. Lanes that mostly wait for real daemons go beside one another; the rows
 keep both processors busy alone, and the simulator loses packets when a third lane goes beside two. Budgets in minutes:
-install 4, first block 10, second block 17, RDMA guests 7 (design §8 has 4.5, 8 and 3: thousands of tests on rows, the
+install 4, first block 10, second block 16, RDMA guests 7 (design §8 has 4.5, 8 and 3: thousands of tests on rows, the
 faults and emulated guests need more).
 """
 
@@ -48,14 +48,16 @@ UNIT = Stage(
 CONTRACT_LAB = Stage(
     "contract: OpenSM and the lab",
     ((*PYTEST, "tests/lab", "-m", "contract and not browser"),),
-    480,
+    240,
     junit=True,
     simulated=True,
 )
+_FAULTS = "tests/end_to_end/test_faults.py"
+FAULTS = Stage("contract: faults on the lab", ((*PYTEST, _FAULTS, "-m", "contract"),), 240, junit=True, simulated=True)
 CONTRACT = Stage(
     "contract: two real OpenSM",
-    ((*PYTEST, "tests", "--ignore=tests/lab", "-m", "contract and not browser"),),
-    900,
+    ((*PYTEST, "tests", "--ignore=tests/lab", f"--ignore={_FAULTS}", "-m", "contract and not browser"),),
+    840,
     junit=True,
     simulated=True,
 )
@@ -68,6 +70,6 @@ POSTGRESQL = Stage("rows on PostgreSQL", ((*PYTEST, "tests", "-m", "pg"),), 120,
 
 BLOCKS: tuple[tuple[tuple[Stage, ...], ...], ...] = (
     ((LINT, CONTRACTS, TYPES), (UNIT,)),
-    ((CONTRACT_LAB, POSTGRESQL, BROWSER), (CONTRACT, ONCE)),
+    ((CONTRACT_LAB, POSTGRESQL, BROWSER, FAULTS), (CONTRACT, ONCE)),
     ((RDMA,),),  # alone: both processors emulate
 )
