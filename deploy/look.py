@@ -125,6 +125,19 @@ class ManagerHosts:
         )
         return self.seen
 
+    def second_reader(self, *, master: str) -> HostVerbs | None:
+        """Another host than `master` that can be expected to answer: the first by name that did so at the last look.
+
+        One that answered with a fault of its own comes after those without, and a dead one last. A worker that takes
+        a reading up has not looked yet: it looks when there is a choice. None when there is no other host.
+        """
+        others = [name for name in self.hosts if name != master]
+        if len(others) > 1:
+            look = self.seen or self.look()
+            rank = {view.name: (view.identity is None, bool(view.failures)) for view in look.views}
+            others.sort(key=lambda name: rank[name])
+        return self.hosts[others[0]] if others else None
+
     def each(self, names: Iterable[str], call: Callable[[HostVerbs], object]) -> dict[str, RemoteError]:
         """Call every named host at the same time; return who failed and how."""
         answers = self.ask({name: partial(call, self.hosts[name]) for name in names})

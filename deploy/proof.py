@@ -123,15 +123,16 @@ def read_behind_barrier(
 ) -> Reading:
     """Wait until the sweep after `mark` is over; then read every table from the master's host, its log, and all files.
 
-    The ports that `read_twice` gives with their LIDs are read by another manager host at the same time. All of it is
-    read again when another sweep rewrote the list meanwhile. Raises Unseen.
+    The ports that `read_twice` gives with their LIDs are read by another manager host at the same time, by one that
+    answered lately where there is one. All of it is read again when another sweep rewrote the list meanwhile. Raises
+    Unseen.
     """
+    other = hosts.second_reader(master=master.name)
     for _ in range(MOST_READINGS):
         try:
             settled = master.barrier(mark, timeout_s=deadline_s)
         except RemoteError as error:
             raise Unseen(told(master.name, error)) from error
-        other = next((host for name, host in hosts.hosts.items() if name != master.name), None)
         asked = read_twice() if other is not None else {}
         calls: dict[str, Callable[[], object]] = {}
         if other is not None and asked:

@@ -87,7 +87,7 @@ class SSHShell:
             try:
                 channel = transport.open_session(timeout=max(0.1, min(CONNECT_S, deadline - time.monotonic())))
                 channel.settimeout(max(0.1, deadline - time.monotonic()))
-                channel.exec_command(command)
+                _begin(channel, command, deadline)
             except TimeoutError as error:
                 self._drop(transport)
                 raise CallTimedOut(f"{verb} did not begin at {self._where} within {timeout_s:g} s.") from error
@@ -193,7 +193,7 @@ class SSHShell:
         with contextlib.closing(channel):
             try:
                 channel.settimeout(max(0.1, deadline - time.monotonic()))
-                channel.exec_command(command)
+                _begin(channel, command, deadline)
                 return _exchange(channel, stdin, deadline)
             except TimeoutError as error:
                 raise CallTimedOut(
@@ -201,6 +201,31 @@ class SSHShell:
                 ) from error
             except (paramiko.SSHException, EOFError, OSError) as error:
                 raise _ConnectionLost(str(error) or "closed", was_sent=True) from error
+
+
+def _begin(channel: paramiko.Channel, command: str, deadline: float) -> None:
+    """Have the far sshd start `command`. Raises TimeoutError when it has not said by the deadline that it did.
+
+    Paramiko itself waits for that answer without any time-out; only the end of the channel ends its wait.
+    """
+    is_late = threading.Event()
+
+    def give_up() -> None:
+        is_late.set()
+        with contextlib.suppress(paramiko.SSHException, EOFError, OSError):  # it ends the wait before it says goodbye
+            channel.close()
+
+    timer = threading.Timer(max(0.1, deadline - time.monotonic()), give_up)
+    timer.daemon = True
+    timer.start()
+    try:
+        channel.exec_command(command)
+    except (paramiko.SSHException, EOFError, OSError) as error:
+        if is_late.is_set():
+            raise TimeoutError from error
+        raise
+    finally:
+        timer.cancel()
 
 
 def _exchange(channel: paramiko.Channel, stdin: bytes, deadline: float) -> Reply:

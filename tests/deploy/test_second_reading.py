@@ -1,10 +1,12 @@
 """The second reading: a manager host whose OpenSM wrote nothing reads the changed ports too, and has to agree."""
 
+import pytest
+
 from deploy import putting_back, terms
 from deploy.models import Rollout
-from remote.errors import VerbRefused
-from tests.deploy.conftest import INFERENCE, OLGA, Scene
-from tests.deploy.fakes import FakeHost, failing
+from remote.errors import BarrierTimedOut, VerbRefused
+from tests.deploy.conftest import INFERENCE, OLGA, Scene, make_scene
+from tests.deploy.fakes import FakeHost, Killed, failing
 
 State = Rollout.State
 
@@ -54,3 +56,42 @@ def test_of_very_many_ports_some_are_read(scene: Scene, monkeypatch):
     assert rollout.state == State.PROVEN
     assert moved > 3
     assert 0 < rollout.read_back["second_reading"]["ports"] <= 3
+
+
+def test_a_standby_that_answered_lately_is_asked_and_not_a_dead_one(db, clock):
+    """mgr-b comes first by name, and has died since the last try; the look before the next one finds that out."""
+    scene = make_scene(clock, managers=("mgr-a", "mgr-b", "mgr-c"))
+    rollout = scene.begin()
+    scene.site.fail = failing(lambda: BarrierTimedOut(83, "The sweep was not over in 60 s."), verb="barrier")
+    assert scene.run(rollout).state == State.UNPROVEN
+    scene.site.fail = lambda *_: None
+    scene.site.host("mgr-b").is_reachable = False
+    scene.later(rollout)
+    assert rollout.state == State.DEGRADED, rollout.cause
+    assert rollout.read_back["second_reading"] == {"host": "mgr-c", "ports": len(scene.site.guids(1)), "differ": 0}
+
+
+def test_a_worker_that_takes_up_the_reading_finds_out_who_answers(db, clock):
+    scene = make_scene(clock, managers=("mgr-a", "mgr-b", "mgr-c"))
+    rollout = scene.begin()
+    scene.site.fail = failing(lambda: Killed("the worker"), verb="barrier", times=1)
+    with pytest.raises(Killed):
+        scene.run(rollout)
+    assert rollout.state == State.READING_BACK
+    scene.site.host("mgr-b").is_reachable = False
+    scene.later(rollout)
+    assert rollout.state == State.DEGRADED, rollout.cause
+    assert rollout.read_back["second_reading"]["host"] == "mgr-c"
+
+
+def test_a_host_whose_opensm_does_not_run_reads_rather_than_a_dead_one(db, clock):
+    scene = make_scene(clock, managers=("mgr-a", "mgr-b", "mgr-c"))
+    rollout = scene.begin()
+    scene.site.fail = failing(lambda: BarrierTimedOut(83, "The sweep was not over in 60 s."), verb="barrier")
+    scene.run(rollout)
+    scene.site.fail = lambda *_: None
+    for name in ("mgr-b", "mgr-c"):
+        scene.site.host(name).stop_opensm()
+    scene.site.host("mgr-b").is_reachable = False
+    scene.later(rollout)
+    assert rollout.read_back["second_reading"]["host"] == "mgr-c"

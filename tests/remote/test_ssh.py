@@ -51,6 +51,49 @@ def listener(*, greeting: bytes = b"") -> Iterator[int]:
                 link.close()
 
 
+class Mute(paramiko.ServerInterface):
+    """Lets anybody in and opens a session; then it takes the command and never answers."""
+
+    def __init__(self) -> None:
+        self.was_asked, self.is_over = threading.Event(), threading.Event()
+
+    def check_auth_publickey(self, username: str, key: paramiko.PKey) -> int:
+        return paramiko.AUTH_SUCCESSFUL
+
+    def check_channel_request(self, kind: str, chanid: int) -> int:
+        return paramiko.OPEN_SUCCEEDED
+
+    def check_channel_exec_request(self, channel: paramiko.Channel, command: bytes) -> bool:
+        self.was_asked.set()
+        self.is_over.wait()
+        return False
+
+
+@contextlib.contextmanager
+def mute(host_key: Path) -> Iterator[tuple[int, Mute]]:
+    """The port of an SSH server that stops between opening a session and answering what it is asked there."""
+    server = Mute()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        transports: list[paramiko.Transport] = []
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    transport = paramiko.Transport(listening.accept()[0])
+                    transports.append(transport)
+                    transport.add_server_key(paramiko.Ed25519Key.from_private_key_file(str(host_key)))
+                    transport.start_server(server=server)
+
+        threading.Thread(target=serve, daemon=True).start()
+        try:
+            yield listening.getsockname()[1], server
+        finally:
+            server.is_over.set()
+            listening.shutdown(socket.SHUT_RDWR)
+            for transport in transports:
+                transport.close()
+
+
 class TestHostKey:
     def test_another_key_stops_everything(self, sshd: Sshd, key_file: Path, tmp_path: Path) -> None:
         shell = sshd.shell(key_file, host_key=make_key(tmp_path / "other"))
@@ -113,6 +156,31 @@ class TestSilence:
                 shell.call("identify", timeout_s=1)
             assert time.monotonic() - began < 8
             assert caught.value.transient
+
+    @pytest.mark.parametrize("way", ["call", "open_channel"])
+    def test_a_server_that_takes_the_command_and_never_answers_ends_at_the_deadline(
+        self, key_file: Path, tmp_path: Path, way: str
+    ) -> None:
+        """Paramiko waits for that answer without any time-out: the one worker of all rollouts would wait for ever."""
+        pinned = make_key(tmp_path / "pin")
+        raised: list[BaseException] = []
+        with mute(tmp_path / "pin") as (port, server):
+            shell = SSHShell("127.0.0.1", port, "nobody", key_file, pinned)
+
+            def ask() -> None:
+                try:
+                    getattr(shell, way)("identify", timeout_s=1.5)
+                except Exception as error:
+                    raised.append(error)
+
+            asking = threading.Thread(target=ask, daemon=True)
+            asking.start()
+            assert server.was_asked.wait(10)
+            asking.join(8)
+            assert not asking.is_alive(), "it waits for ever"
+            shell.close()
+        assert isinstance(raised[0], CallTimedOut)
+        assert raised[0].transient
 
     def test_a_port_nobody_listens_on_is_unreachable(self, key_file: Path, tmp_path: Path) -> None:
         with socket.create_server(("127.0.0.1", 0)) as free:
