@@ -120,15 +120,18 @@ def read_behind_barrier(
     deadline_s: float,
     timeout_s: float,
     read_twice: Callable[[], Mapping[GUID, int]] = dict,
+    still_mine: Callable[[], None] = lambda: None,
 ) -> Reading:
     """Wait until the sweep after `mark` is over; then read every table from the master's host, its log, and all files.
 
     The ports that `read_twice` gives with their LIDs are read by another manager host at the same time, by one that
-    answered lately where there is one. All of it is read again when another sweep rewrote the list meanwhile. Raises
-    Unseen.
+    answered lately where there is one. All of it is read again when another sweep rewrote the list meanwhile;
+    `still_mine` is called before each reading, which takes minutes on a large fabric, to prolong the lease. Raises
+    Unseen, and what `still_mine` raises.
     """
     other = hosts.second_reader(master=master.name)
     for _ in range(MOST_READINGS):
+        still_mine()
         try:
             settled = master.barrier(mark, timeout_s=deadline_s)
         except RemoteError as error:

@@ -38,7 +38,9 @@ def put_parent_back(story: Story, managers: ManagerHosts, terms: Terms) -> None:
         story.keep(mark={"host": look.master.name, **mark.to_json()})
         if trouble:
             raise Unseen(trouble)
-        judgement = terms.read_and_judge(managers, mark=story.rollout.mark or {}, now=story.clock(), revision=parent)
+        judgement = terms.read_and_judge(
+            managers, mark=story.rollout.mark or {}, now=story.clock(), revision=parent, still_mine=story.keep
+        )
     except (Unseen, RemoteError) as error:
         _try_later(story, terms, trouble or str(error))
         return

@@ -190,7 +190,7 @@ def _read_back(story: Story, managers: ManagerHosts, terms: Terms, *, held: str 
     for followed in (False, True):
         try:
             judgement = terms.read_and_judge(
-                managers, mark=rollout.mark or {}, now=story.clock(), revision=rollout.revision
+                managers, mark=rollout.mark or {}, now=story.clock(), revision=rollout.revision, still_mine=story.keep
             )
         except Unseen as unseen:
             look = managers.look()

@@ -114,11 +114,17 @@ class Terms:
         )
 
     def read_and_judge(
-        self, managers: ManagerHosts, *, mark: Mapping[str, Any], now: datetime, revision: Revision
+        self,
+        managers: ManagerHosts,
+        *,
+        mark: Mapping[str, Any],
+        now: datetime,
+        revision: Revision,
+        still_mine: Callable[[], None],
     ) -> Judgement:
         """Read the fabric behind the barrier of `mark` and judge it by `revision`, the rollout's or its parent.
 
-        Raises Unseen.
+        `still_mine` prolongs the lease before each reading. Raises Unseen, and what `still_mine` raises.
         """
         forward = revision.pk == self.rollout.revision_id
         expectation = self._expectation(revision, mark=mark)
@@ -135,6 +141,7 @@ class Terms:
             deadline_s=settings.PROOF_DEADLINE_S,
             timeout_s=READ_TIMEOUT_S,
             read_twice=lambda: _some_with_lid(expectation.result()),
+            still_mine=still_mine,
         )
         return judge(
             reading,

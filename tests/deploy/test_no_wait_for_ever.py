@@ -8,8 +8,9 @@ import pytest
 
 from deploy import lease, queries
 from deploy.models import RUNNING, Rollout
+from deploy.proof import MOST_READINGS
 from deploy.restore import TRIES
-from remote.errors import CallTimedOut, RemoteError
+from remote.errors import CallTimedOut, RemoteError, TablesMoved
 from tests.deploy.conftest import Scene, one_host_at_a_time
 from tests.deploy.fakes import Killed
 
@@ -145,4 +146,26 @@ def test_both_sms_restarted_before_the_barrier(scene: Scene, monkeypatch, state:
         if rollout.state in (State.PROVEN, State.RESTORED):
             break
         scene.later(rollout)
+    assert rollout.state == (State.RESTORED if state == State.RESTORING else State.PROVEN), rollout.cause
+
+
+@pytest.mark.parametrize("state", [State.READING_BACK, State.RESTORING])
+def test_a_worker_that_reads_again_and_again_keeps_its_lease(scene: Scene, monkeypatch, state: State):
+    """A fabric that is swept during each reading of minutes: another worker must not take the rollout meanwhile."""
+    one_host_at_a_time(monkeypatch)
+    rollout = scene.begin()
+    turn_round(scene, state)
+    readings: list[str] = []
+
+    def fail(host: str, verb: str, when: str) -> None:
+        if (verb, when) == ("read_tables", "before") and Rollout.objects.get().state == state:
+            readings.append(host)
+            if len(readings) < MOST_READINGS:
+                scene.clock.forward(lease.READ_TIMEOUT_S)
+                assert rollout.pk not in queries.rollouts_to_resume(now=scene.clock()), f"reading {len(readings)}"
+                raise TablesMoved(85, "The fabric was swept again.")
+
+    scene.site.fail = fail
+    scene.run(rollout)
+    assert len(readings) == MOST_READINGS
     assert rollout.state == (State.RESTORED if state == State.RESTORING else State.PROVEN), rollout.cause
