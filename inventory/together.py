@@ -4,10 +4,17 @@ A boot storm spends its time on statements and commits. Here whoever comes first
 in one transaction; nobody waits on purpose, so a caller who is alone is served at once and alone.
 """
 
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence, Set
 from typing import Final
+
+from django.db import connection
+
+from inventory.races import settle
+
+log = logging.getLogger(__name__)
 
 MOST: Final = 24  # asked at once; more would only make the first ones wait
 
@@ -96,3 +103,27 @@ class Together[Asked, Answer]:
                 self._queue[0].woken.set()
             else:
                 self._is_led = False
+
+
+def all_or_each[Asked, Answer](
+    change: Callable[[Sequence[Asked]], Sequence[Answer | Exception]], asked: Sequence[Asked]
+) -> Sequence[Answer | Exception]:
+    """An answer of `change` for each of `asked`, worked on in one transaction.
+
+    Where one of them stops that transaction, each has one of its own: the others get through, and the one that cannot
+    be written gets its exception for an answer.
+    """
+    if len(asked) > 1:
+        try:
+            return settle(lambda: change(asked))
+        except Exception as error:
+            log.warning("%d cannot be written together (%s); each is tried alone", len(asked), error)
+            connection.close_if_unusable_or_obsolete()  # it may have been the connection that broke
+    answers: list[Answer | Exception] = []
+    for one in asked:
+        try:
+            answers.extend(settle(lambda one=one: change([one])))  # type: ignore[misc]
+        except Exception as error:
+            answers.append(error)
+            connection.close_if_unusable_or_obsolete()
+    return answers

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from fabricui.broker import private_url
 from lab.errors import LabError
 from lab.guests.guests import HERE_FROM_GUESTS
-from lab.servers import boot
+from lab.servers import boot, report
 from lab.site import Site
 
 if TYPE_CHECKING:
@@ -181,8 +181,8 @@ class House:
     def witness(self) -> None:
         """Look at the fabric until it has confirmed every port that a server reported.
 
-        The simulator loses a datagram now and then: a server that read half of its ports boots again. Raises
-        DemoFailed when the two witnesses still do not agree.
+        The simulator loses a datagram now and then: a server that read half of its ports reports again,
+        which is no reboot. Raises DemoFailed when the two witnesses still do not agree.
         """
         from inventory.models import Port
 
@@ -193,7 +193,8 @@ class House:
             if not names:
                 return
             url = f"http://127.0.0.1:{self.register_port}/register/v1/"
-            boot(self.site, [self.site.fabric.server(name) for name in names], url=url, token=self.enrolment_token)
+            left_out = [self.site.fabric.server(name) for name in names]
+            report(self.site, left_out, url=url, token=self.enrolment_token)
         raise DemoFailed(f"the fabric does not show what {names[0]} says of its ports; see its page at {self.url}")
 
     def furnish(self) -> None:

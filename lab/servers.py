@@ -31,6 +31,19 @@ def boot(
     door with or without `/register/v1/`. Raises LabError naming the servers whose agent failed, and why.
     """
     booting = [servers] if isinstance(servers, Box) else list(servers)
+    for server in booting:
+        _boot_id_file(site, server).parent.mkdir(parents=True, exist_ok=True)
+        _boot_id_file(site, server).write_text(f"{uuid.uuid4()}\n", encoding="ascii")
+    report(site, booting, url=url, token=token, timeout_s=timeout_s, at_once=at_once)
+
+
+def report(
+    site: Site, booting: Sequence[Box], *, url: str, token: str, timeout_s: float = 60.0, at_once: int = 4
+) -> None:
+    """Let servers that have booted report once more, as the fabric is now: the same boot id, so it is no reboot.
+
+    Raises LabError as `boot` does.
+    """
     door_file(site).write_text(url + "\n", encoding="ascii")  # where `reboot` reports
     reading = site.read_ports([guid for server in booting for guid in server.port_guids])
     for server in booting:
@@ -69,17 +82,23 @@ def sysfs_root(site: Site, server: Box) -> Path:
     return site.layout.servers / server.hostname / "sys"
 
 
+def _boot_id_file(site: Site, server: Box) -> Path:
+    """The file, beside the server's credential, that keeps the id of its last boot."""
+    return site.layout.servers / server.hostname / "boot-id"
+
+
 def run_agent(
     site: Site, server: Box, *, url: str, token: str, timeout_s: float, arguments: Sequence[str] = ()
 ) -> tuple[int, str]:
-    """Run the agent of a server that has a tree; its exit status and what it said."""
+    """Run the agent of a server that has booted and has a tree; its exit status and what it said."""
     home = site.layout.servers / server.hostname
     token_file = home / "enrolment-token"
     token_file.write_text(token + "\n", encoding="ascii")
     token_file.chmod(0o600)
+    boot_id = _boot_id_file(site, server).read_text(encoding="ascii").strip()
     command = [sys.executable, "-I", "-S", str(repository() / AGENT)]
     command += ["--url", url.rstrip("/").removesuffix("/register/v1"), "--sysfs-root", str(sysfs_root(site, server))]
-    command += ["--hostname", server.hostname, "--boot-id", str(uuid.uuid4())]
+    command += ["--hostname", server.hostname, "--boot-id", boot_id]
     command += ["--machine-id", uuid.uuid5(uuid.NAMESPACE_OID, server.system_guid).hex]
     command += ["--enrolment-token-file", str(token_file), "--credential-file", str(home / "credential")]
     command += ["--attempts", "4", "--backoff-s", "0.5", *arguments]

@@ -115,11 +115,11 @@ def revoke_token(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_POST
 @operator_required
-def renew_credential(request: HttpRequest, public_id: str) -> HttpResponse:
+def rotate_credential(request: HttpRequest, public_id: str) -> HttpResponse:
     """Ask a server to make itself a new credential with its next report."""
     server = get_object_or_404(Server.objects.visible_to(request.user), public_id=public_id)
     try:
-        is_news = operations.ask_for_renewal(
+        is_news = operations.ask_for_rotation(
             server=server, actor=actor_of(request.user), reason=request.POST.get("reason", "").strip()
         )
     except InventoryError as refusal:

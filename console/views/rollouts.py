@@ -93,7 +93,7 @@ def confirm(request: HttpRequest, public_id: str) -> HttpResponse:
 @require_POST
 @operator_required
 def accept(request: HttpRequest, public_id: str) -> HttpResponse:
-    """Let what moved beside an unproven rollout stand, if it is what the person looked at."""
+    """Accept what moved beside an unproven rollout, if it is what the person looked at."""
     words = {name: request.POST.get(name, "") for name in ("reason", "seen")}
     return _act(request, public_id, operations.accept, **words)
 

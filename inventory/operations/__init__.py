@@ -7,7 +7,7 @@ from inventory.operations.conflicts import declare_clone, move_card, reconsider_
 from inventory.operations.enrolling import enrol_server, enrol_together
 from inventory.operations.enrolment import (
     LONGEST_LIFETIME,
-    ask_for_renewal,
+    ask_for_rotation,
     create_enrolment_token,
     revoke_credentials,
     revoke_enrolment_token,
@@ -23,7 +23,7 @@ from inventory.operations.subnets import create_subnet, freeze, set_mode, unfree
 
 __all__ = [
     "LONGEST_LIFETIME",
-    "ask_for_renewal",
+    "ask_for_rotation",
     "confirm_port",
     "confirm_ports",
     "create_enrolment_token",

@@ -1,6 +1,5 @@
 """enrol_server: exchange a token for a server's own credential; those that come at once share a transaction."""
 
-import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,9 +18,7 @@ from inventory.models import EnrolmentToken, Server, ServerCredential
 from inventory.operations.enrolment import Address, digest_of
 from inventory.races import settle
 from inventory.subjects import server_actor, server_subject
-from inventory.together import Together
-
-log = logging.getLogger(__name__)
+from inventory.together import Together, all_or_each
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,19 +69,7 @@ def _alone(asked: Asked) -> Server | Exception:
 
 
 def _enrol_all(asked: Sequence[Asked]) -> Sequence[Server | Exception]:
-    """An answer for each. Where one of them stops the transaction, each has one of its own: the others get through."""
-    if len(asked) > 1:
-        try:
-            return settle(lambda: _enrol(asked))
-        except Exception as error:
-            log.warning("%d servers cannot enrol together (%s); each is tried alone", len(asked), error)
-    answers: list[Server | Exception] = []
-    for one in asked:
-        try:
-            answers.append(_alone(one))
-        except Exception as error:
-            answers.append(error)
-    return answers
+    return all_or_each(_enrol, asked)
 
 
 _together = Together(_enrol_all, names=Asked.names)

@@ -206,11 +206,11 @@ def rotate_credential(*, credential: str, new_digest: str) -> Server:
     return settle(change)
 
 
-def ask_for_renewal(*, server: Server, actor: Actor, reason: str = "") -> bool:
+def ask_for_rotation(*, server: Server, actor: Actor, reason: str = "") -> bool:
     """Have `server` make itself a new credential with its next report; whether that is news.
 
     The old one stays valid until the new one is shown: nobody is locked out. Raises InventoryError when the server has
-    no credential that could be renewed.
+    no credential that could be rotated.
     """
 
     def change() -> bool:
@@ -221,10 +221,9 @@ def ask_for_renewal(*, server: Server, actor: Actor, reason: str = "") -> bool:
             return False
         valid.update(is_to_be_renewed=True)
         record(
-            action=Action.SERVER_CREDENTIAL_ROTATE,
+            action=Action.SERVER_CREDENTIAL_ASK,
             actor=actor,
             subject=server_subject(server),
-            after={"asked": True},
             reason=reason,
         )
         return True

@@ -5,7 +5,6 @@ moved between servers. What became of the server and its ports is kept as histor
 GUID in common share a transaction where they come at the same time, each with an event of its own.
 """
 
-import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -24,9 +23,7 @@ from inventory.operations.reported import Case
 from inventory.races import settle
 from inventory.reconcile import judge
 from inventory.report import Report
-from inventory.together import Together
-
-log = logging.getLogger(__name__)
+from inventory.together import Together, all_or_each
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,19 +63,7 @@ def _alone(asked: Asked) -> Receipt:
 
 
 def _register_all(asked: Sequence[Asked]) -> Sequence[Receipt | Exception]:
-    """A receipt for each. Where one of them stops the transaction, each has one of its own: the others get through."""
-    if len(asked) > 1:
-        try:
-            return settle(lambda: _register(asked, timezone.now()))
-        except Exception as error:
-            log.warning("%d reports cannot be written together (%s); each is tried alone", len(asked), error)
-    answers: list[Receipt | Exception] = []
-    for one in asked:
-        try:
-            answers.append(_alone(one))
-        except Exception as error:
-            answers.append(error)
-    return answers
+    return all_or_each(lambda some: _register(some, timezone.now()), asked)
 
 
 _together = Together(_register_all, names=Asked.names)

@@ -144,3 +144,25 @@ def test_the_same_nudge_again_and_again_is_sent_a_few_times_a_second(fresh, monk
     times = [at for at, (name, _) in sent if name == "audit.tasks.follow"]
     assert 2 <= len(times) <= 5
     assert all(after - before >= nudge.AGAIN_S for before, after in itertools.pairwise(times))
+
+
+def test_the_connection_to_the_broker_is_kept_and_made_anew_when_it_broke(fresh, monkeypatch):
+    app = Celery(broker="memory://", set_as_current=False)
+    lines, opened, sent = [], app.connection_for_write, []
+
+    def open_line(**options):
+        lines.append(opened(**options))
+        return lines[-1]
+
+    def send_task(name, *, connection, **_):
+        if connection is lines[0] and name == "third":
+            raise ConnectionError("the broker was started anew")
+        sent.append((name, lines.index(connection)))
+
+    monkeypatch.setattr(app, "connection_for_write", open_line)
+    monkeypatch.setattr(app, "send_task", send_task)
+    monkeypatch.setattr(nudge, "current_app", app)
+    for name in ("first", "second", "third"):
+        task(name, {})
+    wait_until(lambda: len(sent) == 3)
+    assert sent == [("first", 0), ("second", 0), ("third", 1)]

@@ -163,12 +163,19 @@ def test_axe_finds_nothing_on_any_page(busy, page, live_server, scheme):
     page.wrong[:] = [text for text in page.wrong if "404 (Not Found)" not in text]
 
 
+# The tab of the page itself, and every choice of a form, is there without scrolling sideways.
+OUTSIDE = """width => [...document.querySelectorAll('.inventory-tabs [aria-current="page"], .fold-table select')]
+    .filter(one => one.getBoundingClientRect().right > width || one.getBoundingClientRect().left < 0)
+    .map(one => one.outerHTML.slice(0, 60))"""
+
+
 @pytest.mark.parametrize("width", [420, 768, 1440])
 def test_no_page_is_wider_than_the_screen(busy, page, live_server, width):
     page.set_viewport_size({"width": width, "height": 800})
     for name, address in addresses(busy).items():
         page.goto(live_server.url + address)
         assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+        assert page.evaluate(OUTSIDE, width) == [], name
     page.wrong[:] = [text for text in page.wrong if "404 (Not Found)" not in text]
 
 

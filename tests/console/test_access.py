@@ -29,7 +29,7 @@ POSTS = [
     "rollout_accept",
     "port_confirm", "conflict_decide", "managers_look", "partitions", "board_membership", "server_clean",
     "partition_rename", "partition_retire", "drift_put_back", "drift_look", "drift_restoring", "drift_adopt",
-    "enrolment", "labels", "replacement", "as_of_stage", "token_revoke", "credential_renew", "credential_revoke",
+    "enrolment", "labels", "replacement", "as_of_stage", "token_revoke", "credential_rotate", "credential_revoke",
 ]  # fmt: skip
 
 

@@ -327,25 +327,25 @@ def test_a_token_is_narrowed_and_revoked_on_the_page(site, operator):
     assert "worth nothing any more" in operator.post(revoke, {"reason": "again"}, follow=True).content.decode()
 
 
-def test_a_servers_credential_is_renewed_and_revoked_on_its_page(site, operator):
+def test_a_servers_credential_is_rotated_and_revoked_on_its_page(site, operator):
     server = site.provider.servers[0]
     page = reverse("console:server", args=[server.public_id])
-    renew, revoke = (reverse(f"console:credential_{verb}", args=[server.public_id]) for verb in ("renew", "revoke"))
+    rotate, revoke = (reverse(f"console:credential_{verb}", args=[server.public_id]) for verb in ("rotate", "revoke"))
     server.credentials.all().delete()
     assert "None is valid" in operator.get(page).content.decode()
-    assert "It must enrol anew" in operator.post(renew, follow=True).content.decode()
+    assert "It must enrol anew" in operator.post(rotate, follow=True).content.decode()
     credential = ServerCredential.objects.create(server=server, digest="c" * 64)
-    assert "to be renewed with the next report" in operator.post(renew, follow=True).content.decode()
+    assert "to be rotated with the next report" in operator.post(rotate, follow=True).content.decode()
     credential.refresh_from_db()
     assert credential.is_to_be_renewed
-    assert "was asked for a new credential already" in operator.post(renew, follow=True).content.decode()
+    assert "was asked for a new credential already" in operator.post(rotate, follow=True).content.decode()
     assert "Say why" in operator.post(revoke, follow=True).content.decode()
     assert "until it enrols anew" in operator.post(revoke, {"reason": "sold"}, follow=True).content.decode()
     credential.refresh_from_db()
     assert credential.revoked_at is not None
     told = Event.objects.filter(action__startswith="inventory:server:credential").values_list("action", "reason")
     assert list(told) == [
-        ("inventory:server:credential-rotate", ""),
+        ("inventory:server:credential-ask", ""),
         ("inventory:server:credential-revoke", "sold"),
     ]
 

@@ -11,7 +11,7 @@ from audit.models import Event
 from inventory.errors import CredentialRefused, EnrolmentRefused, HostnameTaken, InventoryError
 from inventory.models import EnrolmentToken, Server, ServerCredential
 from inventory.operations import (
-    ask_for_renewal,
+    ask_for_rotation,
     create_enrolment_token,
     enrol_server,
     revoke_credentials,
@@ -224,15 +224,15 @@ def test_a_revoked_credential_has_no_successor(subnet):
 def test_a_person_asks_for_a_new_credential(subnet):
     server, old = enrolled(subnet)
     asked = {"server": server, "actor": OLGA}
-    assert ask_for_renewal(**asked, reason="was shown on a screen")
-    assert not ask_for_renewal(**asked)
+    assert ask_for_rotation(**asked, reason="was shown on a screen")
+    assert not ask_for_rotation(**asked)
     event = Event.objects.last()
     assert (event.action, event.after, event.reason) == (
-        "inventory:server:credential-rotate", {"asked": True}, "was shown on a screen"
+        "inventory:server:credential-ask", None, "was shown on a screen"
     )  # fmt: skip
     rotate_credential(credential=old, new_digest=digest_of("new"))
     server_of_credential(credential="new")
     assert not ServerCredential.objects.get(revoked_at=None).is_to_be_renewed
     revoke_credentials(**asked, reason="sold")
     with pytest.raises(InventoryError, match="must enrol anew"):
-        ask_for_renewal(**asked)
+        ask_for_rotation(**asked)

@@ -125,6 +125,26 @@ def together(*calls):
     return results
 
 
+@pytest.fixture
+def late_judge(rivals, monkeypatch):
+    """Two servers: when the first reports, the second gets GUID_A between that report's look and its write."""
+    from inventory.operations import reports
+
+    first, second = rivals[:2]
+    judge, looked = reports.judge, []
+
+    def judge_late(report, known):
+        found = judge(report, known)
+        if known.server == first and not looked:
+            looked.append(True)
+            (receipt,) = together(lambda: registers(second, port(GUID_A)))
+            assert outcomes(receipt) == ["new"], receipt
+        return found
+
+    monkeypatch.setattr(reports, "judge", judge_late)
+    return first, second
+
+
 @pytest.mark.pg
 def test_threads_on_postgresql(rivals):
     from audit.chain import verify
@@ -140,46 +160,20 @@ def test_threads_on_postgresql(rivals):
 
 
 @pytest.mark.pg
-def test_a_lost_race_is_run_again_and_ends_as_a_conflict(rivals, monkeypatch):
-    """Deterministic: the rival commits between our look and our write."""
-    from inventory.operations import reports
-
-    first, second = rivals[:2]
-    judge, looked = reports.judge, []
-
-    def judge_late(report, known):
-        found = judge(report, known)
-        if known.server == first and not looked:
-            looked.append(True)
-            (receipt,) = together(lambda: registers(second, port(GUID_A)))
-            assert outcomes(receipt) == ["new"], receipt
-        return found
-
-    monkeypatch.setattr(reports, "judge", judge_late)
+def test_a_lost_race_is_run_again_and_ends_as_a_conflict(late_judge):
+    first, _ = late_judge
     assert outcomes(registers(first, port(GUID_A), port(GUID_B, device="mlx5_1"))) == ["conflict", "new"]
 
 
 @pytest.mark.pg
-def test_a_port_that_nobody_had_goes_to_one_of_two_that_claim_it_at_once(rivals, monkeypatch):
+def test_a_port_that_nobody_had_goes_to_one_of_two_that_claim_it_at_once(late_judge):
     """It was only seen, so no new row decides it: the loser must notice that it is somebody's by now."""
     from django.utils import timezone
 
     from inventory.models import Port
-    from inventory.operations import reports
 
-    first, second = rivals[:2]
+    first, second = late_judge
     Port.objects.create(subnet=first.subnet, guid=GUID_A, seen_at=timezone.now())
-    judge, looked = reports.judge, []
-
-    def judge_late(report, known):
-        found = judge(report, known)
-        if known.server == first and not looked:
-            looked.append(True)
-            (receipt,) = together(lambda: registers(second, port(GUID_A)))
-            assert outcomes(receipt) == ["new"], receipt
-        return found
-
-    monkeypatch.setattr(reports, "judge", judge_late)
     assert outcomes(registers(first, port(GUID_A, node_guid="0x0002c903000f0000"))) == ["conflict"]
     assert Port.objects.select_related("hca__server").get().server == second
 

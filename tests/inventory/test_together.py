@@ -164,3 +164,33 @@ def test_a_token_lets_in_as_many_as_it_says_when_they_come_together(subnet):
         "srv-0", "srv-1", "EnrolmentRefused", "EnrolmentRefused"
     ]  # fmt: skip
     assert ServerCredential.objects.count() == 2
+
+
+@pytest.mark.pg
+def test_a_connection_that_was_lost_since_the_last_time_is_made_anew(transactional_db):
+    from django.db import connection
+
+    from inventory.together import all_or_each
+
+    def change(asked):
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+        return [text.upper() for text in asked]
+
+    connection.ensure_connection()
+    connection.connection.close()  # as a database that was started anew leaves it
+    assert all_or_each(change, ["a", "b"]) == ["A", "B"]
+
+
+@pytest.mark.pg
+def test_a_port_that_another_process_made_meanwhile_is_a_lost_race_and_no_error_of_the_driver(transactional_db, subnet):
+    from django.db import IntegrityError, transaction
+
+    from inventory.inserting import insert
+    from inventory.models import Port
+
+    insert(Port, [Port(subnet=subnet, guid=GUID_A, number=1)])
+    assert Port.objects.get().guid == GUID_A
+    with pytest.raises(IntegrityError), transaction.atomic():
+        insert(Port, [Port(subnet=subnet, guid=GUID_B, number=1), Port(subnet=subnet, guid=GUID_A, number=1)])
+    assert Port.objects.count() == 1

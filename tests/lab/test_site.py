@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from lab.errors import LabError
-from lab.servers import boot, reboot, sysfs_root
+from lab.servers import boot, reboot, report, sysfs_root
 from lab.site import Site
 from subnet.partitions_conf import parse_strict
 from tests.lab.traces import killed_client, until
@@ -135,10 +135,11 @@ def test_a_server_that_boots_again_keeps_its_credential_and_changes_its_boot_id(
     url, posted = door
     server = site.fabric.servers[3]
     boot(site, server, url=f"{url}/register/v1/", token="one-token")
+    report(site, [server], url=url, token="one-token")
     reboot(site, server)
-    first, second = [(secret, body) for path, secret, body in posted if path == "/register/v1/reports"]
+    first, again, second = [(secret, body) for path, secret, body in posted if path == "/register/v1/reports"]
     assert first[0] == second[0]
-    assert first[1]["boot_id"] != second[1]["boot_id"]
+    assert first[1]["boot_id"] == again[1]["boot_id"] != second[1]["boot_id"]
     assert first[1]["machine_id"] == second[1]["machine_id"]
     assert sysfs_root(site, server).is_dir()
 
