@@ -78,16 +78,15 @@ def _rows(after: int, last_id: int, until: int) -> list[tuple[Any, ...]]:
 
 
 _decoder: Final = json.JSONDecoder()
-_scan: Final = _decoder.scan_once  # what decode() does, but for blanks around it and words about what is wrong
 
 
 def decoded(text: str) -> Any:
     """What stored JSON says. Raises JSONDecodeError as json.loads() does."""
     try:
-        value, end = _scan(text, 0)
+        value, end = _decoder.raw_decode(text)  # decode() without its two looks for blanks, which nobody stores
         if end == len(text):
             return value
-    except StopIteration:
+    except json.JSONDecodeError:
         pass
     return _decoder.decode(text)
 

@@ -119,7 +119,8 @@ def code(key: bytes, hash_: str) -> str:
     made, around = inner.copy(), outer.copy()
     made.update(bytes.fromhex(hash_))
     around.update(made.digest())
-    return around.hexdigest()
+    digits: str = around.hexdigest()
+    return digits
 
 
 @functools.lru_cache(maxsize=8)
