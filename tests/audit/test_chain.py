@@ -1,6 +1,8 @@
 """Tamper with the trail as the owner of the database could, and see it found; by the stand-alone verifier too."""
 
+import hmac
 import json
+import random
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -12,7 +14,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.utils import timezone
 
-from audit import export, keyring, record, triggers
+from audit import chain, export, keyring, record, triggers
 from audit import verifier as kinds
 from audit.canonical import GENESIS
 from audit.chain import verify
@@ -117,6 +119,33 @@ def test_the_quick_way_to_a_hash_says_what_the_plain_one_says(monkeypatch, forma
     assert kinds.is_as_hashed(event) is (format_ == kinds.NEWEST_FORMAT)  # without the plain way
     monkeypatch.setattr(kinds, "_chunks", None)
     assert kinds.is_as_hashed(event) is (format_ == kinds.NEWEST_FORMAT)
+
+
+def test_the_quick_way_tells_plain_texts_from_such_as_look_like_two_fields():
+    chance = random.Random(9)  # noqa: S311  the same each time
+    pieces = ["srv-001", "", "ü", '"', "\\", '","address":"', "\n", "a, b", "a,b", "a: b", "\u2028", "\x7f"]
+    for _ in range(400):
+        plain = chance.random() < 0.5
+        event = {name: "".join(chance.choices(pieces[:3] if plain else pieces, k=3)) for name in kinds.HASHED_2}
+        event |= {"number": chance.randrange(99), "format": 2, "key_version": 1, "before": None}
+        event["hash"] = kinds.content_hash(event)
+        other = {**event, chance.choice(kinds.HASHED_2[:8]): "".join(chance.choices(pieces, k=3))}
+        assert kinds.is_as_hashed(event)
+        assert kinds.is_as_hashed(other) is (other == event)
+
+
+@pytest.mark.parametrize("length", [32, 63, 64, 65, 200])
+def test_a_code_is_the_hmac_of_the_hash(length):
+    key, hash_ = bytes(range(length)), "a7" * 32
+    assert kinds.code(key, hash_) == hmac.new(key, bytes.fromhex(hash_), "sha256").hexdigest()
+
+
+def test_stored_json_is_read_as_json_reads_it():
+    for text in ['{"b": [1, 2.5, null], "a": "\\u00fc"}', ' {"a": 1} ', "7", '"x"', "null"]:
+        assert chain.decoded(text) == json.loads(text)
+    for text in ["", '{"a": 1} x', '{"a": ', "[1, ", "x"]:
+        with pytest.raises(json.JSONDecodeError):
+            chain.decoded(text)
 
 
 def test_a_value_that_is_no_text_is_no_break_of_the_program():
