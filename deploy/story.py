@@ -136,10 +136,12 @@ class Story:
         self._become(changes)
 
     def keep(self, **fields: Any) -> None:
-        """Store `fields` without a transition, and prolong the lease."""
+        """Store `fields` without a transition, and prolong the lease. What was noted still waits for the next one."""
+        noted = self._steps
         changes = {**self._lease_for(self.state, self.clock(), keep=True), **fields}
         self._change(changes)
         self._become(changes)
+        self._steps = noted
 
     def give_back(self) -> None:
         """Let the next worker go on soon: this one fails, and its lease would hold the rollout for minutes.

@@ -207,6 +207,7 @@ class FakeSite:
         self.calls: list[tuple[str, str]] = []
         self.notes: list[tuple[str, str, str]] = []  # staged | placed, host, digest
         self.fail: Callable[[str, str, str], None] = lambda host, verb, when: None
+        self.when_read: dict[GUID, list[int]] = {}  # what each port held at the last reading for a proof
         self.rogue: FakePort | None = None
         self.rogue_state = "MASTER"
         self.meaning: dict[bytes, PartitionTable] = {}  # what hand-written files mean to OpenSM
@@ -318,6 +319,9 @@ class FakeSite:
 
     def reading(self, topology: str, list_mtime_ns: int) -> bytes:
         master = self.master_port()
+        if topology == "list":
+            ports = (port for port in self.ports.values() if not (port.is_absent or port.is_booting))
+            self.when_read = {port.guid: list(port.pkeys.values()) for port in ports}
         lines: list[dict[str, object]] = [
             {
                 "kind": "reading",

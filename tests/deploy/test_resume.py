@@ -56,7 +56,7 @@ class Points:
 
 
 # So many moments pass in a rollout that goes well, and in one that has to restore; a test below counts them.
-GOOD, BAD = 44, 81
+GOOD, BAD = 46, 85
 
 
 def kill_at(scene: Scene, monkeypatch: pytest.MonkeyPatch, at: int, *, is_bad: bool) -> tuple[Rollout, Points]:
