@@ -51,7 +51,7 @@ def events(since: int, until: int) -> Iterator[Row]:
     while True:
         found = _rows(at, last_id, until)
         for values in found:
-            # One at a time: rows that all live at once give the garbage collector a third of the work.
+            # One at a time: rows that all live at once are work for the garbage collector.
             row: Row = dict(zip(_KEYS, values))  # noqa: B905  strict costs as much as the dict
             row["at"] = _moment(row["at"])
             if (before := row["before"]) is not None:
