@@ -52,6 +52,7 @@ Event = Mapping[str, Any]
 Source = Callable[[], Iterable[Event]]
 Verify = Callable[[bytes, bytes, bytes], bool]  # public key, message, signature
 
+_NOT_WRITABLE = TypeError, ValueError, RecursionError
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 _quote = json.encoder.encode_basestring  # what _encode does with a text
 _chunks: Any = None  # what _encode makes anew for each value; where Python has none, _encode does
@@ -271,7 +272,7 @@ class Walk:
             raise self._out_of_line(number)
         if event["format"] not in HASHED:
             raise Broken(number, UNREADABLE, f"{tell(event)} has format {event['format']}, newer than this program.")
-        if not is_as_hashed(event):
+        if not _is_sound(event):
             raise self._altered(event)
         if event["previous_hash"] != before.hash:
             raise Broken(
@@ -310,12 +311,15 @@ class Walk:
     def _altered(self, event: Event) -> Broken:
         """Tell a changed number from changed words: its words and its hash fit together under the number it had."""
         number, hash_ = event["number"], event["hash"]
-        had = next((other for other in _nearby(number) if content_hash({**event, "number": other}) == hash_), None)
+        try:
+            had = next((other for other in _nearby(number) if content_hash({**event, "number": other}) == hash_), None)
+        except _NOT_WRITABLE:
+            had = None
         if had is None:
             return Broken(number, EDITED, f"{tell(event)} was edited: what it says does not match its hash.")
         for other in self.source():
             is_elsewhere = other["previous_hash"] == self.before.hash and other["number"] != number
-            if is_elsewhere and content_hash({**other, "number": number}) == other["hash"]:
+            if is_elsewhere and _is_sound({**other, "number": number}):
                 sentence = f"Event {number} was moved to {other['number']}, and what was event {had} to its place."
                 return Broken(number, REORDERED, sentence)
         return Broken(
@@ -442,6 +446,14 @@ class Walk:
             self.report.break_at(last, HEAD, sentence)
 
 
+def _is_sound(event: Event) -> bool:
+    """As is_as_hashed(); what cannot be written as JSON and UTF-8 was never hashed."""
+    try:
+        return is_as_hashed(event)
+    except _NOT_WRITABLE:
+        return False
+
+
 def _nearby(number: int) -> Iterator[int]:
     for distance in range(1, 5000):
         yield number + distance
@@ -553,9 +565,9 @@ def _events_of(path: Path) -> Iterator[Event]:
         for number, line in enumerate(lines, 2):
             try:
                 event = json.loads(line)
-                if not all(isinstance(event[name], kind) for name, kind in _TYPES):
+                if not all(kind in (type(event[name]), object) for name, kind in _TYPES):
                     raise ValueError
-            except (ValueError, KeyError, TypeError):
+            except (ValueError, KeyError, TypeError, RecursionError):
                 raise Broken(number - 1, UNREADABLE, f"Line {number} of {path.name} is no event.") from None
             yield event
 

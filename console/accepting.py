@@ -1,4 +1,4 @@
-"""What keeps a rollout unproven and a person may let stand: ports that moved beside it, and ports that are gone."""
+"""What keeps a rollout unproven and a person may accept: ports that moved beside it, and ports that are gone."""
 
 from dataclasses import dataclass
 

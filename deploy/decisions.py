@@ -127,7 +127,7 @@ def confirm(*, rollout: Rollout, actor: Actor, reason: str = "") -> Rollout:
 
 
 def in_the_way(rollout: Rollout) -> tuple[dict[str, Any], list[str]]:
-    """What the last read-back found that a person may let stand, and nobody has yet.
+    """What the last read-back found that a person may accept, and nobody has yet.
 
     Unaffected ports with another LID or state than before ({GUID: [LID, state]}), and affected ports that are absent.
     """

@@ -113,7 +113,7 @@ def _keep(
     if kept:
         # Found by our own discovery, so a port that is not among them is not there.
         record_seen(subnet=observation.subnet, readings=fabric.ports.values(), at=at, is_complete=True)
-        whole_looks.tell(observation.subnet)
+        whole_looks.tell(whole_looks.WholeLook(observation.subnet, fabric.ports, at, is_discovery=True))
 
 
 def processes(look: Look) -> dict[str, tuple[int, ...]]:

@@ -66,9 +66,11 @@ class Scan:
             if not goes_on:
                 # Only a look from the first port to the last can say of one that it is not there any more.
                 is_complete = from_the_start and not part.has_more
-                record_seen(subnet=self.subnet, readings=seen, at=self.clock(), is_complete=is_complete)
+                now = self.clock()
+                record_seen(subnet=self.subnet, readings=seen, at=now, is_complete=is_complete)
                 if is_complete:
-                    whole_looks.tell(self.subnet)
+                    readings = {one.guid: one for one in seen}
+                    whole_looks.tell(whole_looks.WholeLook(self.subnet, readings, now, is_discovery=False))
         return doubtful
 
     def _reader(self) -> HostView | None:

@@ -137,11 +137,9 @@ class Story:
 
     def keep(self, **fields: Any) -> None:
         """Store `fields` without a transition, and prolong the lease. What was noted still waits for the next one."""
-        noted = self._steps
         changes = {**self._lease_for(self.state, self.clock(), keep=True), **fields}
         self._change(changes)
         self._become(changes)
-        self._steps = noted
 
     def give_back(self) -> None:
         """Let the next worker go on soon: this one fails, and its lease would hold the rollout for minutes.
@@ -176,7 +174,6 @@ class Story:
     def _become(self, changes: Mapping[str, Any]) -> None:
         for name, value in changes.items():
             setattr(self.rollout, name, value)
-        self._steps = []
 
     def _lease_for(self, state: State, now: datetime, *, keep: bool = False) -> dict[str, Any]:
         return _until(now) if keep or state in RUNNING else dict(NO_LEASE)

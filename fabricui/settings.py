@@ -223,7 +223,7 @@ if bool(REGISTER_PROXIES) != bool(REGISTER_PROXY_HEADER):
         "of the registration door, and the header in which it names its client. Set both or neither."
     )
 CREDENTIAL_DAYS = environment.number("FABRICUI_CREDENTIAL_DAYS", 30, least=1)
-CLEAN_BY_LINK_LOSS = environment.flag("FABRICUI_CLEAN_BY_LINK_LOSS", False)
+CLEAN_BY_LINK_LOSS = environment.flag("FABRICUI_CLEAN_BY_LINK_LOSS", True)
 REGISTRATION_TRUST = environment.choice("FABRICUI_REGISTRATION_TRUST", "person", ("person", "witnessed", "enrolled"))
 REGISTER_URL = environment.text("FABRICUI_REGISTER_URL", "")  # how servers reach the door, for the install line
 

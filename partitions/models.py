@@ -189,8 +189,9 @@ class LinkLoss(models.Model):
     """A port between two tenants that the fabric showed down; see `partitions/link_loss.py`."""
 
     port = models.ForeignKey(Port, on_delete=models.CASCADE, related_name="link_losses")
-    seen_at = models.DateTimeField()  # the whole look that did not find its link
-    again_at = models.DateTimeField(null=True)  # the next one, which did not either; None: seen once, and not believed
+    seen_at = models.DateTimeField()  # the discovery that did not find its link; the last but one of those in a row
+    again_at = models.DateTimeField(null=True)  # the last of them; None: seen once, and not believed
+    up_at = models.DateTimeField(null=True)  # the first one that found it again
 
     class Meta:
         indexes = [models.Index(fields=["port", "-seen_at"], name="link_loss_newest")]

@@ -190,12 +190,16 @@ class SSHShell:
             channel = transport.open_session(timeout=max(0.1, min(CONNECT_S, deadline - time.monotonic())))
         except (paramiko.SSHException, EOFError, OSError) as error:
             raise _ConnectionLost(str(error) or "closed", was_sent=False) from error
+        begun = False
         with contextlib.closing(channel):
             try:
                 channel.settimeout(max(0.1, deadline - time.monotonic()))
                 _begin(channel, command, deadline)
+                begun = True
                 return _exchange(channel, stdin, deadline)
             except TimeoutError as error:
+                if not begun:  # this sshd process may stay mute; another connection gets another one
+                    self._drop(transport)
                 raise CallTimedOut(
                     f"{verb} at {self._where} was not over in its time. It ends by itself on the host."
                 ) from error
@@ -210,10 +214,14 @@ def _begin(channel: paramiko.Channel, command: str, deadline: float) -> None:
     """
     is_late = threading.Event()
 
+    is_over = threading.Event()
+
     def give_up() -> None:
         is_late.set()
-        with contextlib.suppress(paramiko.SSHException, EOFError, OSError):  # it ends the wait before it says goodbye
-            channel.close()
+        while not is_over.wait(0.1):  # closing once may come a moment before paramiko begins to wait
+            with contextlib.suppress(paramiko.SSHException, EOFError, OSError):
+                channel.close()
+            channel.event.set()
 
     timer = threading.Timer(max(0.1, deadline - time.monotonic()), give_up)
     timer.daemon = True
@@ -225,6 +233,7 @@ def _begin(channel: paramiko.Channel, command: str, deadline: float) -> None:
             raise TimeoutError from error
         raise
     finally:
+        is_over.set()
         timer.cancel()
 
 

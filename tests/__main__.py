@@ -83,20 +83,24 @@ def _run(stage: Stage, folder: Path, long: bool) -> Result:
     environment["FABRICUI_TEST_LONG"] = "1" if long else ""
     # Hundreds of processes start here: what one has compiled, pytest's rewritten tests too, the next one finds.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    environment.pop("PYTEST_ADDOPTS", None)  # a -x there would leave tests out without a word
     (own / "data").mkdir()
-    failure = ""
+    status, failure = 0, ""
     with contextlib.ExitStack() as stack:
         if stage.postgresql:
             environment["DATABASE_URL"] = stack.enter_context(cluster())
         for command in stage.commands:
-            argv = [*command, "-o", f"cache_dir={own / 'cache'}", f"--junit-xml={junit}"] if stage.junit else [*command]
-            failure = _ends_well(argv, own / "log", environment, stage.budget_s * TOO_LONG)
+            argv = list(command)
+            if stage.junit:
+                argv += ["-o", f"cache_dir={own / 'cache'}", f"--junit-xml={junit}", "--maxfail=0"]  # all of it runs
+            status, failure = _ends(argv, own / "log", environment, stage.budget_s * TOO_LONG)
             if failure:
                 break
         result = Result(stage, 0.0, failure)
         if stage.junit:
             _count(result, junit)
-            if stage.simulated and 0 < result.failed <= MOST_AGAIN and not result.skipped:
+            # Status 1 is pytest's word for some that failed; it gives others when it did not come to its end.
+            if stage.simulated and status == 1 and 0 < result.failed <= MOST_AGAIN and not result.skipped:
                 _try_again(result, argv, own, environment)
         elif not failure:
             result.passed = 1
@@ -106,8 +110,8 @@ def _run(stage: Stage, folder: Path, long: bool) -> Result:
     return result
 
 
-def _ends_well(argv: list[str], log: Path, environment: dict[str, str], within_s: float) -> str:
-    """Run a command; an empty text when its exit status is 0, else how it ended and the end of what it said."""
+def _ends(argv: list[str], log: Path, environment: dict[str, str], within_s: float) -> tuple[int, str]:
+    """Run a command; its exit status, and unless that is 0, how it ended and the end of what it said."""
     with log.open("wb") as output:
         process = subprocess.Popen(
             argv, stdout=output, stderr=subprocess.STDOUT, env=environment, stdin=subprocess.DEVNULL
@@ -125,16 +129,16 @@ def _ends_well(argv: list[str], log: Path, environment: dict[str, str], within_s
         else:
             note = f"exit status {status}"
     if not status:
-        return ""
+        return 0, ""
     text = log.read_text(encoding="utf-8", errors="replace")
-    return f"--- {' '.join(argv)}: {note}\n" + "\n".join(text.splitlines()[-120:])
+    return status, f"--- {' '.join(argv)}: {note}\n" + "\n".join(text.splitlines()[-120:])
 
 
 def _try_again(result: Result, argv: list[str], own: Path, environment: dict[str, str]) -> None:
     """Run what failed once more by itself. Only if all of it passes the stage has passed, and the table says so."""
     print(f"--- {result.stage.name}, the first try:\n{result.failure}\n--- the second try …", flush=True)
     junit, wanted = own / "again.xml", result.failed
-    failure = _ends_well(
+    _, failure = _ends(
         [*argv, f"--junit-xml={junit}", "--last-failed", "--last-failed-no-failures=none"],
         own / "again.log", environment, result.stage.budget_s * TOO_LONG,
     )  # fmt: skip

@@ -24,11 +24,11 @@ FAILS_ONCE = """
 """
 
 
-def stage_of(folder, text: str, *, simulated: bool) -> Stage:
+def stage_of(folder, text: str, *options: str, simulated: bool) -> Stage:
     """A stage of one file of tests, apart from this suite's settings."""
     (folder / "pytest.ini").write_text("[pytest]\n", encoding="ascii")
     (folder / "test_it.py").write_text(textwrap.dedent(text), encoding="ascii")
-    command = (sys.executable, "-m", "pytest", "-q", "-p", "no:randomly", str(folder))
+    command = (sys.executable, "-m", "pytest", "-q", "-p", "no:randomly", *options, str(folder))
     return Stage("of one file", (command,), 60, junit=True, simulated=simulated)
 
 
@@ -37,11 +37,11 @@ def ran(tmp_path, monkeypatch):
     """Run one stage of the given text as the runner does."""
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
 
-    def run(text: str, *, simulated: bool = True):
+    def run(text: str, *options: str, simulated: bool = True):
         tests, own = tmp_path / "tests", tmp_path / "own"
         tests.mkdir()
         own.mkdir()
-        return _run(stage_of(tests, text, simulated=simulated), own, long=False)
+        return _run(stage_of(tests, text, *options, simulated=simulated), own, long=False)
 
     return run
 
@@ -68,6 +68,22 @@ def test_many_failures_and_other_stages_have_one_try(ran, many, simulated):
     result = ran(FAILS_ONCE.format(many=many, conditions=""), simulated=simulated)
     assert (result.failed, result.again) == (many, 0)
     assert _report([result], 0, 1.0) == 1
+
+
+def test_nothing_stops_a_stage_at_its_first_failure(ran):
+    result = ran(FAILS_ONCE.format(many=2, conditions=""), "-x")
+    assert (result.failure, result.passed, result.again) == ("", 3, 2)
+
+
+def test_a_stage_that_did_not_come_to_its_end_has_one_try(ran):
+    result = ran(FAILS_ONCE.format(many=1, conditions="") + "\n    def test_z():\n        pytest.exit('no more')\n")
+    assert result.failure
+    assert result.again == 0
+
+
+def test_options_of_the_environment_leave_nothing_out(ran, monkeypatch):
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-k nothing_of_this_name")
+    assert ran(FAILS_ONCE.format(many=1, conditions="")).passed == 2
 
 
 def test_a_skipped_test_is_no_second_try(ran, monkeypatch):

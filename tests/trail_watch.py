@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 ROOMS = ("fabricui", "portal", "console", "probes", "partitions", "deploy", "inventory", "people", "audit", "lab")
 PASSED_OVER = ("models.py", "querysets.py", "fields.py", "trail_watch.py")
 WRITE = re.compile(
-    r'\s*(?:INSERT(?:\s+OR\s+\w+)?\s+INTO|REPLACE\s+INTO|UPDATE|DELETE\s+FROM)\s+"?(\w+)"?', re.IGNORECASE
+    r'\s*(?:INSERT(?:\s+OR\s+\w+)?\s+INTO|REPLACE\s+INTO|UPDATE|DELETE\s+FROM|COPY)\s+"?(\w+)"?', re.IGNORECASE
 )
 COLUMN = re.compile(r'"(\w+)" = ')
 
@@ -152,6 +152,10 @@ def _trail_watched() -> object:
         WATCH.statement(self.db.alias, sql)
         return done
 
+    def watched_copy(self, sql):
+        WATCH.statement(self.db.alias, sql)
+        return self.cursor.copy(sql)
+
     def watched_append(line):
         append(line)
         WATCH.spooled()
@@ -177,6 +181,7 @@ def _trail_watched() -> object:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(CursorWrapper, "execute", watched_execute)
         patch.setattr(CursorWrapper, "executemany", watched_executemany)
+        patch.setattr(CursorWrapper, "copy", watched_copy, raising=False)
         patch.setattr(spool, "_append", watched_append)
         patch.setattr(transaction.Atomic, "__enter__", watched_enter)
         patch.setattr(transaction.Atomic, "__exit__", watched_leave)

@@ -8,6 +8,11 @@ from django.db import connection
 from audit import chain, export, keyring, triggers, verifier
 from tests.audit.events import record_many
 
+DEEP: dict = {}
+for _ in range(500):
+    DEEP = {"a": DEEP}
+ODD = (None, 7, -1, 1.5, True, "", "x", "\ud800", float("nan"), [], {"a": []}, {"a": float("inf")}, DEEP)
+
 pytestmark = pytest.mark.django_db
 
 
@@ -16,7 +21,22 @@ def test_an_export_edited_to_odd_types_is_told_and_never_a_traceback(tmp_path, n
     record_many(5)
     lines = "".join(export.whole()).splitlines(keepends=True)
     exported = tmp_path / "trail.jsonl"
-    for odd in (None, 7, -1, 1.5, True, "", "x", [], {"a": []}, "gone"):
+    for odd in (
+        None,
+        7,
+        -1,
+        1.5,
+        True,
+        "",
+        "x",
+        "\ud800",
+        float("nan"),
+        [],
+        {"a": []},
+        {"a": float("inf")},
+        DEEP,
+        "gone",
+    ):
         event = json.loads(lines[3])
         if odd == event[name]:
             continue

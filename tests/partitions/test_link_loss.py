@@ -1,4 +1,4 @@
-"""Link loss as a way to become clean: two whole looks in a row without the link, after the keys were taken away."""
+"""Link loss as a way to become clean: two discoveries in a row without the link, after the keys were taken away."""
 
 from datetime import timedelta
 
@@ -7,11 +7,14 @@ from django.utils import timezone
 
 from audit.models import Event
 from deploy import whole_looks
-from deploy.models import Rollout
+from deploy.models import Drift, Observation, Rollout
 from inventory.models import Port
+from inventory.operations import record_seen
 from partitions import link_loss, operations
 from partitions.errors import MoveRefused
 from partitions.models import Cleaning, LinkLoss
+from subnet.guid import GUID
+from subnet.observed import LeafCopy, PortReading
 
 
 @pytest.fixture(autouse=True)
@@ -31,8 +34,11 @@ def left(provider, training):
     return server
 
 
+LEAF = GUID("0x0002c903000f0000")
+
+
 class Fabric:
-    """What whole looks see of one server's ports, a minute apart."""
+    """What whole looks see of one server's ports, a minute apart, by the way of a real one: the inventory first."""
 
     now = None
 
@@ -44,15 +50,30 @@ class Fabric:
     def ports(self):
         return Port.objects.filter(hca__server=self.server).order_by("guid")
 
-    def look(self, *down: Port, state: str = "ABSENT") -> None:
+    def look(self, *down: Port, state="ABSENT", unread=(), without_leaf=False, is_discovery=True, at=None) -> None:
+        """A look that finds all but `down`; those in `state`, or not at all. The ports `unread` could not be read."""
         Fabric.now += timedelta(minutes=1)
-        self.ports.update(seen_state="ACTIVE", seen_at=Fabric.now)
-        if down:
-            self.ports.filter(pk__in=[port.pk for port in down]).update(
-                seen_state=state, seen_at=Fabric.now - timedelta(days=1)
-            )
-        type(self.provider.subnet).objects.filter(pk=self.provider.subnet.pk).update(looked_at=Fabric.now)
-        whole_looks.tell(self.provider.subnet)
+        readings = {}
+        if not without_leaf:
+            readings[LEAF] = reading(LEAF, "SW", 0)
+        for number, port in enumerate(self.ports, 1):
+            is_down = port in down
+            if not is_down or state != "ABSENT":
+                readings[port.guid] = reading(
+                    port.guid, "CA", number, state=state if is_down else "ACTIVE", is_read=port not in unread
+                )
+        at = at or Fabric.now
+        record_seen(subnet=self.provider.subnet, readings=readings.values(), at=at, is_complete=True)
+        whole_looks.tell(whole_looks.WholeLook(self.provider.subnet, readings, at, is_discovery=is_discovery))
+
+
+def reading(guid, node_type, number, *, state="ACTIVE", is_read=True) -> PortReading:
+    leaf = LeafCopy(LEAF, number, 1, {}, enforce_in=True, enforce_out=True) if node_type == "CA" else None
+    return PortReading(
+        guid=guid, node_guid=guid, system_guid=None, node_type=node_type, number=1, lid=number, state=state,
+        phys="LinkUp", master_sm_lid=1, is_sm=False, capacity=64, pkeys={0: 0x7FFF} if is_read else {}, leaf=leaf,
+        description="", reading="read" if is_read else "unreadable", error=None if is_read else "timed out",
+    )  # fmt: skip
 
 
 @pytest.fixture
@@ -103,14 +124,141 @@ def test_what_was_down_before_the_keys_were_taken_away_is_no_loss(fabric):
     assert not Cleaning.objects.exists()
 
 
-def test_a_server_that_stays_off_is_clean_by_a_later_look_and_leaves_one_row_a_port(fabric):
+def test_a_server_that_stays_off_is_clean_by_later_looks_and_leaves_one_row_a_port(fabric):
     down = list(fabric.ports)
-    Rollout.objects.update(finished_at=timezone.now() + timedelta(minutes=1))
-    for _ in range(4):
+    for _ in range(3):
         fabric.look(*down)
+    assert link_loss.lost(down)
+    Rollout.objects.update(finished_at=Fabric.now + timedelta(seconds=1))
+    Cleaning.objects.all().delete()
+    Port.objects.update(former_tenant=fabric.provider.acme)
+    fabric.look(*down)
+    assert not Cleaning.objects.exists()  # the one before was of a time when it may have held a key
+    fabric.look(*down)
+    assert Cleaning.objects.count() == 2
     assert LinkLoss.objects.count() == 2
+
+
+@pytest.mark.parametrize("state", ["ABSENT", "DOWN"])
+def test_a_port_that_answers_and_cannot_be_read_says_nothing(fabric, state):
+    down = list(fabric.ports)
+    fabric.look(*down, state=state)
+    fabric.look(unread=down)
     assert not Cleaning.objects.exists()
-    Rollout.objects.update(finished_at=timezone.now() - timedelta(minutes=10))
+    fabric.look()
+    assert not LinkLoss.objects.exists()
+
+
+def test_behind_a_leaf_switch_that_is_not_there_nothing_is_lost(fabric):
+    down = list(fabric.ports)
+    fabric.look(*down)
+    fabric.look(*down, without_leaf=True)
+    assert not Cleaning.objects.exists()
+
+
+def test_a_port_whose_leaf_nobody_knows_is_not_lost_by_its_absence(fabric):
+    down = list(fabric.ports)
+    fabric.ports.update(leaf_guid=None, leaf_port=None)
+    fabric.look(*down)
+    fabric.look(*down)
+    assert not LinkLoss.objects.exists()
+
+
+def test_a_scan_only_makes_us_look_and_only_as_long_as_something_is_to_be_seen(provider, fabric):
+    down = list(fabric.ports)
+    looks = Observation.objects.filter(why="links")
+    fabric.look(is_discovery=False)
+    assert not looks.exists()
+    for _ in range(3):
+        fabric.look(*down, is_discovery=False)
+    assert looks.count() == 1  # which is still to be made
+    assert not LinkLoss.objects.exists()
+    fabric.look(*down)
+    fabric.look(*down)
+    assert Cleaning.objects.count() == 2
+    looks.delete()
+    fabric.look(*down, is_discovery=False)
+    assert not looks.exists()
+
+
+def test_what_was_seen_before_it_was_proven_counts_with_the_next_look_of_any_kind(provider, fabric):
+    down = list(fabric.ports)
+    observation = provider.observe()
+    proven = observation.managers
+    observation.managers = [proven[0], {**proven[1], "digest": "f" * 64}]
+    observation.save()
+    fabric.look(*down)
+    fabric.look(*down)
+    fabric.look(*down, is_discovery=False)
+    assert not Cleaning.objects.exists()
+    assert not Observation.objects.filter(why="links").exists()  # nothing more is to be seen
+    observation.managers = proven
+    observation.save()
+    fabric.look(*down, is_discovery=False)
+    assert Cleaning.objects.count() == 2
+
+
+def test_one_look_of_each_of_two_outages_is_not_two_in_a_row(fabric):
+    down = list(fabric.ports)
+    fabric.look(*down)
+    Rollout.objects.update(finished_at=Fabric.now + timedelta(seconds=30))
+    fabric.look(*down)
+    fabric.look()
+    fabric.look(*down)
+    assert not Cleaning.objects.exists()
+    fabric.look(*down)
+    assert Cleaning.objects.count() == 2
+
+
+def test_a_scan_of_a_site_that_wants_more_than_that_asks_for_nothing(fabric, settings):
+    settings.CLEAN_BY_LINK_LOSS = False
+    fabric.look(*fabric.ports, is_discovery=False)
+    assert not Observation.objects.filter(why="links").exists()
+
+
+def test_a_look_that_is_told_late_changes_nothing(fabric):
+    down = list(fabric.ports)
+    early = Fabric.now + timedelta(seconds=30)
+    fabric.look(*down)
+    fabric.look(*down, at=early)
+    assert not Cleaning.objects.exists()
+    fabric.look(at=early)
+    assert LinkLoss.objects.count() == 2
+
+
+@pytest.mark.parametrize(
+    "kind", ["rollout runs", "rollout ended", "rollout stuck", "rollout let go ended", "drift is open", "drift ended"]
+)
+def test_whatever_may_have_given_a_key_in_between_makes_it_begin_anew(provider, fabric, kind):
+    """Also where it was about other ports: what a foreign file gave is nowhere to be read."""
+    down = list(fabric.ports)
+    fabric.look(*down)
+    between = Fabric.now + timedelta(seconds=30)
+    last = Rollout.objects.order_by("-pk").first()
+    if kind.startswith("drift"):
+        Drift.objects.create(
+            subnet=provider.subnet, kind=Drift.Kind.FILE, key="m1", first_seen_at=between, last_seen_at=between,
+            closed_at=None if kind == "drift is open" else between,
+        )  # fmt: skip
+    elif kind in ("rollout stuck", "rollout let go ended"):
+        released = between if kind.endswith("ended") else None
+        Rollout.objects.filter(pk=last.pk).update(state=Rollout.State.STUCK, released_at=released)
+    else:
+        Rollout.objects.filter(pk=last.pk).update(finished_at=None if kind == "rollout runs" else between)
+    fabric.look(*down)
+    assert link_loss.lost(down) == {}
+    assert not Cleaning.objects.exists()
+    fabric.look(*down)
+    assert bool(link_loss.lost(down)) is kind.endswith("ended")
+
+
+def test_a_rollout_that_placed_nothing_gave_nothing(provider, fabric):
+    down = list(fabric.ports)
+    fabric.look(*down)
+    newest = Rollout.objects.order_by("-pk").first()
+    newest.pk, newest.public_id = None, "refused00001"
+    newest.state, newest.finished_at = Rollout.State.REFUSED, Fabric.now + timedelta(seconds=30)
+    newest.save(force_insert=True)
     fabric.look(*down)
     assert Cleaning.objects.count() == 2
 
@@ -181,12 +329,13 @@ class TestAPortThatAPersonLetBeAbsent:
 
 
 def test_a_follower_that_fails_breaks_no_look(provider, left, monkeypatch, caplog):
-    def fails(subnet) -> None:
+    def fails(look) -> None:
         raise RuntimeError("bug")
 
     heard = []
     monkeypatch.setitem(whole_looks.FOLLOWERS, "a", fails)
     monkeypatch.setitem(whole_looks.FOLLOWERS, "z", heard.append)
-    whole_looks.tell(provider.subnet)
-    assert heard == [provider.subnet]
+    look = whole_looks.WholeLook(provider.subnet, {}, timezone.now(), is_discovery=True)
+    whole_looks.tell(look)
+    assert heard == [look]
     assert "a failed after a look" in caplog.text

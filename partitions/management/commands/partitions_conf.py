@@ -22,7 +22,7 @@ from subnet.guid import GUID
 from subnet.opensm_reading import Fabric, Reading, check, read
 
 UNANSWERED = 2
-_LARGEST = 256 << 20  # bytes; files of 50 MB are read in a minute and 1 GiB of memory
+_LARGEST = 256 << 20  # bytes; a file of 50 MB is read in a minute and 600 MB of memory; diff reads two
 _LARGE = 4 << 20  # bytes of each of two files that are read beside one another
 _HELP = {
     "check": "verdict and findings, without knowing the fabric",
@@ -113,7 +113,7 @@ def _read_both(old: bytes, new: bytes, fabric: Fabric, options: dict[str, Any]) 
             return other.result(), reading
         except BrokenProcessPool as error:
             raise CommandError(
-                "The process that read the old file was killed, as for want of memory: two files of 50 MB take 1 GiB.",
+                "The process that read the old file was killed, as for want of memory: 50 MB of file take 600 MB.",
                 returncode=UNANSWERED,
             ) from error
 
