@@ -58,3 +58,20 @@ def test_a_hash_that_is_no_hex_is_told_even_where_the_key_is_another(monkeypatch
     monkeypatch.setattr(keyring, "load", lambda: {1: b"k" * 32})
     report = chain.verify()
     assert (report.broken_at, report.kind) == (1, verifier.KEY)
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("after", "1e999"), ("before", '"\\ud800"'), ("reason", b"\x00\xff"),
+        ("at", "yesterday"), ("at", 7), ("hash", b"\x00"), ("action", 7), ("previous_hash", 1.5), ("format", "two"),
+        ("key_version", "x"),
+    ],
+)  # fmt: skip
+def test_a_row_bent_to_what_no_column_should_hold_is_told(column, value):
+    record_many(4)
+    triggers.drop(connection)
+    with connection.cursor() as cursor:
+        cursor.execute(f"UPDATE audit_event SET {column} = %s WHERE number = 3", [value])
+    report = chain.verify()
+    assert (report.broken_at, report.is_sound) == (3, False)
