@@ -6,16 +6,12 @@ No test here may touch a database: the command must work before one is made.
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
-from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
-
-from partitions.management.commands import partitions_conf
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "tests" / "data" / "partitions_conf"
@@ -119,27 +115,46 @@ def test_diff_with_itself_is_empty_and_a_rejection_is_said(capsys):
     assert found["new"] == {"rejected": True, "error": "PARSE ERROR: line 1: no partition definition found"}
 
 
-@pytest.mark.parametrize(("old", "new"), [("A57", "A46"), ("A46", "A57"), ("A28", "A46"), ("A46", "A28")])
-def test_two_large_files_are_read_beside_one_another_and_say_the_same(capsys, monkeypatch, old, new):
+def beside(patched: str, old: str, new: str) -> subprocess.CompletedProcess[str]:
+    """`diff --json` in a process of its own, for it forks: with every file large, and with `patched` done before."""
+    asked = ["partitions_conf", "diff", path_of(old), path_of(new), "--topology", NET, "--sm", SM, "--json"]
+    code = f"""
+import os, signal, sys, django
+django.setup()
+from django.core.management import CommandError, call_command
+from partitions.management.commands import partitions_conf
+partitions_conf._LARGE = 1
+here, read = os.getpid(), partitions_conf._read
+{patched}
+try:
+    call_command(*{asked!r})
+except CommandError as error:
+    raise SystemExit(f"{{error.returncode}} {{error}}")
+"""
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False, cwd=ROOT,
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "fabricui.settings"},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new"), [("A57", "A46"), ("A28", "A46"), ("A46", "A28")])
+def test_two_large_files_are_read_beside_one_another_and_say_the_same(capsys, old, new):
     asked = ("diff", path_of(old), path_of(new), "--topology", NET, "--sm", SM)
-    one_by_one = answer(capsys, *asked)
-    readers = []
-    monkeypatch.setattr(partitions_conf, "_LARGE", 1)
-    monkeypatch.setattr(partitions_conf, "get_context", lambda way: readers.append(way) or get_context(way))
-    assert answer(capsys, *asked) == one_by_one
-    assert readers == ["fork"]
+    done = beside("", old, new)
+    assert (json.loads(done.stdout), done.returncode) == answer(capsys, *asked)
+    # And truly by two processes.
+    told = beside(
+        "partitions_conf._read = lambda *asked: (print(os.getpid(), file=sys.stderr), read(*asked))[1]", old, new
+    )
+    assert told.stdout == done.stdout
+    assert len(set(re.findall(r"^\d+$", told.stderr, re.MULTILINE))) == 2
 
 
-def test_a_reader_that_is_killed_is_said(monkeypatch):
-    monkeypatch.setattr(partitions_conf, "_LARGE", 1)
-    monkeypatch.setattr(partitions_conf, "_tables", _killed)
-    with pytest.raises(CommandError, match="for want of memory") as refused:
-        call_command("partitions_conf", "diff", path_of("A57"), path_of("A46"), "--topology", NET, "--sm", SM)
-    assert refused.value.returncode == 2
-
-
-def _killed(*_asked: object) -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
+def test_a_reader_that_is_killed_is_said():
+    killed = "os.getpid() != here and os.kill(os.getpid(), signal.SIGKILL)"
+    done = beside(f"partitions_conf._read = lambda *asked: {killed} or read(*asked)", "A57", "A46")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.splitlines()[-1].startswith("2 The process that read the old file was killed")
 
 
 def test_allow_both_pkeys(capsys, tmp_path):
