@@ -112,7 +112,9 @@ def _play(scene: Scene, outcome: Outcome) -> None:
     if not fault.with_celery:
         worker.wait()  # one that was overtaken has yet to find that out, and must leave everything as it is
     judge(scene, outcome)
-    if outcome.named != "PROVEN" and (words := unsaid(scene, fault, scene.played.cause)):
+    # PROVEN all the same, or restored by the very verdict that was about to be stored: it cannot know of the fault.
+    is_whole = outcome.named == "PROVEN" or point.to == outcome.named == "RESTORED"
+    if not is_whole and (words := unsaid(scene, fault, scene.played.cause)):
         outcome.objections.append(f"The cause does not say {' or '.join(words)}: {scene.played.cause}")
     if fault.takeover:
         scene.site.wait_for_master(scene.standby.name, timeout_s=TAKEOVER_S)
