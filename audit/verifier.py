@@ -52,12 +52,10 @@ Event = Mapping[str, Any]
 Source = Callable[[], Iterable[Event]]
 Verify = Callable[[bytes, bytes, bytes], bool]  # public key, message, signature
 
-_NOT_WRITABLE = TypeError, ValueError, RecursionError
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 _quote = json.encoder.encode_basestring  # what _encode does with a text
-_chunks: Any = None  # what _encode makes anew for each value; where Python has none, _encode does
-if (_make := getattr(json.encoder, "c_make_encoder", None)) is not None:
-    _chunks = _make(None, None, _quote, None, ":", ",", True, False, False)
+_make: Any = getattr(json.encoder, "c_make_encoder", None)
+_chunks = _make and _make(None, None, _quote, None, ":", ",", True, False, False)  # _encode makes one for each value
 
 
 def canonical(value: Any) -> bytes:
@@ -72,42 +70,33 @@ def content_hash(event: Event) -> str:
 
 
 def _written(value: Any) -> str:
-    return _encode(value) if _chunks is None else "".join(_chunks(value, 0))
+    return _encode(value) if not _chunks else "".join(_chunks(value, 0))
 
 
-_texts_of = operator.itemgetter(
-    "action", "actor_key", "actor_kind", "actor_name", "address", "at", "previous_hash", "reason", "request_id",
-    "revision_key", "rollout_key", "subject_key", "subject_kind", "subject_label", "tenant_key",
-)  # fmt: skip
+_JSON = "before", "after"
+_TEXTS = sorted({*HASHED_2} - {*_JSON, "format", "key_version", "number"})
+_texts_of, _numbers_of = operator.itemgetter(*_TEXTS), operator.itemgetter("format", "key_version", "number")
+_FORM = "{" + ",".join(f'"{name}":"%s"' if name in _TEXTS else f'"{name}":%s' for name in sorted(HASHED_2)) + "}"
 
 
 def is_as_hashed(event: Event) -> bool:
     """Whether the event says what its hash is of. The quick way may only say yes; content_hash() has the last word."""
-    e = event
-    if e["format"] != NEWEST_FORMAT:
-        return bool(content_hash(e) == e["hash"])
+    try:
+        return (event["format"] == NEWEST_FORMAT and _is_plainly(event)) or bool(content_hash(event) == event["hash"])
+    except (TypeError, ValueError, RecursionError):  # what cannot be written as JSON and UTF-8 was never hashed
+        return False
+
+
+def _is_plainly(e: Event) -> bool:
     try:
         texts = _texts_of(e)
-        together = "".join(texts)
-        if len(_quote(together)) != len(together) + 2:  # to escape a character makes the text longer
+        if "\\" in _quote("".join(texts)):  # something is to be escaped
             texts = tuple([_quote(text)[1:-1] for text in texts])
-        (action, actor_key, actor_kind, actor_name, address, at, previous_hash, reason, request_id, revision_key,
-         rollout_key, subject_key, subject_kind, subject_label, tenant_key) = texts  # fmt: skip
-        before, after = e["before"], e["after"]
-        text = (
-            f'{{"action":"{action}","actor_key":"{actor_key}","actor_kind":"{actor_kind}","actor_name":"{actor_name}",'
-            f'"address":"{address}","after":{"null" if after is None else _written(after)},"at":"{at}",'
-            f'"before":{"null" if before is None else _written(before)},"format":{e["format"]!r},'
-            f'"key_version":{e["key_version"]!r},"number":{e["number"]!r},"previous_hash":"{previous_hash}",'
-            f'"reason":"{reason}","request_id":"{request_id}","revision_key":"{revision_key}",'
-            f'"rollout_key":"{rollout_key}","subject_key":"{subject_key}","subject_kind":"{subject_kind}",'
-            f'"subject_label":"{subject_label}","tenant_key":"{tenant_key}"}}'
-        )
-        if hashlib.sha256(text.encode()).hexdigest() == e["hash"]:
-            return True
+        after, before = _written(e["after"]), "null" if e["before"] is None else _written(e["before"])
+        text = _FORM % (*texts[:5], after, texts[5], before, *_numbers_of(e), *texts[6:])
+        return bool(hashlib.sha256(text.encode()).hexdigest() == e["hash"])
     except TypeError:  # something is no text where text should be
-        pass
-    return bool(content_hash(e) == e["hash"])
+        return False
 
 
 def code(key: bytes, hash_: str) -> str:
@@ -116,8 +105,7 @@ def code(key: bytes, hash_: str) -> str:
     made, around = inner.copy(), outer.copy()
     made.update(bytes.fromhex(hash_))
     around.update(made.digest())
-    digits: str = around.hexdigest()
-    return digits
+    return str(around.hexdigest())
 
 
 @functools.lru_cache(maxsize=8)
@@ -272,7 +260,7 @@ class Walk:
             raise self._out_of_line(number)
         if event["format"] not in HASHED:
             raise Broken(number, UNREADABLE, f"{tell(event)} has format {event['format']}, newer than this program.")
-        if not _is_sound(event):
+        if not is_as_hashed(event):
             raise self._altered(event)
         if event["previous_hash"] != before.hash:
             raise Broken(
@@ -310,16 +298,13 @@ class Walk:
 
     def _altered(self, event: Event) -> Broken:
         """Tell a changed number from changed words: its words and its hash fit together under the number it had."""
-        number, hash_ = event["number"], event["hash"]
-        try:
-            had = next((other for other in _nearby(number) if content_hash({**event, "number": other}) == hash_), None)
-        except _NOT_WRITABLE:
-            had = None
+        number = event["number"]
+        had = next((other for other in _nearby(number) if is_as_hashed({**event, "number": other})), None)
         if had is None:
             return Broken(number, EDITED, f"{tell(event)} was edited: what it says does not match its hash.")
         for other in self.source():
             is_elsewhere = other["previous_hash"] == self.before.hash and other["number"] != number
-            if is_elsewhere and _is_sound({**other, "number": number}):
+            if is_elsewhere and is_as_hashed({**other, "number": number}):
                 sentence = f"Event {number} was moved to {other['number']}, and what was event {had} to its place."
                 return Broken(number, REORDERED, sentence)
         return Broken(
@@ -356,7 +341,7 @@ class Walk:
     def _has_code(self, event: Event, version: int, key: bytes) -> bool:
         try:
             return bool(event["key_version"] == version and code(key, event["hash"]) == event["mac"])
-        except ValueError:  # its hash, which nobody has checked yet, is no hex
+        except (TypeError, ValueError):  # its hash, which nobody has checked yet, is no hex
             return False
 
     def _check_time(self, event: Event) -> None:
@@ -444,14 +429,6 @@ class Walk:
         elif self.before.hash != hash_:
             sentence = f"Event {last} is not the one that the head of the chain remembers by its hash."
             self.report.break_at(last, HEAD, sentence)
-
-
-def _is_sound(event: Event) -> bool:
-    """As is_as_hashed(); what cannot be written as JSON and UTF-8 was never hashed."""
-    try:
-        return is_as_hashed(event)
-    except _NOT_WRITABLE:
-        return False
 
 
 def _nearby(number: int) -> Iterator[int]:
@@ -555,17 +532,14 @@ def parse_public_key(text: str) -> bytes:
     return key
 
 
-_OTHERS = {"number": int, "format": int, "key_version": int, "before": object, "after": object}
-_TYPES = [(name, _OTHERS.get(name, str)) for name in (*HASHED_2, "hash", "mac")]
-
-
 def _events_of(path: Path) -> Iterator[Event]:
     with path.open(encoding="utf-8") as lines:
         next(lines, "")
         for number, line in enumerate(lines, 2):
             try:
                 event = json.loads(line)
-                if not all(kind in (type(event[name]), object) for name, kind in _TYPES):
+                is_text = all(type(event[name]) is str for name in (*_TEXTS, "hash", "mac"))
+                if not (is_text and all(type(value) is int for value in _numbers_of(event)) and {*_JSON} <= {*event}):
                     raise ValueError
             except (ValueError, KeyError, TypeError, RecursionError):
                 raise Broken(number - 1, UNREADABLE, f"Line {number} of {path.name} is no event.") from None

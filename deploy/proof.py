@@ -129,11 +129,9 @@ def read_behind_barrier(
     `still_mine` is called before each reading, which takes minutes on a large fabric, to prolong the lease. Raises
     Unseen, and what `still_mine` raises.
     """
-    still_mine()
-    other = hosts.second_reader(master=master.name)
-    for number in range(MOST_READINGS):
-        if number:
-            still_mine()
+    for _ in range(MOST_READINGS):
+        still_mine()
+        other = hosts.second_reader(master=master.name)
         try:
             settled = master.barrier(mark, timeout_s=deadline_s)
         except RemoteError as error:

@@ -24,8 +24,8 @@ from inventory.models import Port, Server, Subnet
 from partitions import cleaning
 from partitions.errors import MoveRefused
 from partitions.models import LinkLoss, Membership
+from subnet.observed import has_link
 
-DOWN: Final = "DOWN"
 _BEFORE_ALL: Final = datetime.min.replace(tzinfo=UTC)
 LOOK: Final = "links"  # why a discovery is asked for
 
@@ -35,12 +35,9 @@ def notice(look: WholeLook) -> None:
 
     Called after each look at the whole fabric. One query when nothing is between two tenants.
     """
-    with transaction.atomic():
-        ports = list(between_tenants(look.subnet).select_for_update(of=("self",)).order_by("pk"))
-        if look.is_discovery:
-            rows = {row.port_id: row for row in LinkLoss.objects.filter(port__in=ports).order_by("seen_at")}
-            for port in ports:
-                _see(port, rows.get(port.pk), has_link=_has_link(port, look), at=look.at)
+    ports = list(between_tenants(look.subnet).order_by("pk"))
+    if look.is_discovery and ports:
+        _write_down(ports, look)
     if not ports or not settings.CLEAN_BY_LINK_LOSS:
         return
     seen = lost(ports)
@@ -79,15 +76,16 @@ def between_tenants(subnet: Subnet) -> QuerySet[Port]:
 
 
 def _has_link(port: Port, look: WholeLook) -> bool | None:
-    """Whether the look found the port's link; None where it learnt nothing of it.
+    return has_link(look.readings.get(port.guid), leaf=port.leaf_guid, switches=look.switches)
 
-    That is a port that answered and could not be read, and one that did not answer while its leaf switch did not
-    either, or while nobody knows which switch that is.
-    """
-    reading = look.readings.get(port.guid)
-    if reading is not None:
-        return reading.state != DOWN if reading.is_read else None
-    return False if port.leaf_guid in look.switches else None
+
+@transaction.atomic
+def _write_down(ports: list[Port], look: WholeLook) -> None:
+    # Of two looks that are told at once, one waits here.
+    list(Port.objects.filter(pk__in=[port.pk for port in ports]).select_for_update().order_by("pk").values_list("pk"))
+    rows = {row.port_id: row for row in LinkLoss.objects.filter(port__in=ports).order_by("seen_at")}
+    for port in ports:
+        _see(port, rows.get(port.pk), has_link=_has_link(port, look), at=look.at)
 
 
 def _see(port: Port, row: LinkLoss | None, *, has_link: bool | None, at: datetime) -> None:

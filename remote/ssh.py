@@ -212,9 +212,7 @@ def _begin(channel: paramiko.Channel, command: str, deadline: float) -> None:
 
     Paramiko itself waits for that answer without any time-out; only the end of the channel ends its wait.
     """
-    is_late = threading.Event()
-
-    is_over = threading.Event()
+    is_late, is_over = threading.Event(), threading.Event()
 
     def give_up() -> None:
         is_late.set()

@@ -5,7 +5,7 @@ an answer.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -59,6 +59,17 @@ class PortReading:
     def is_read(self) -> bool:
         """Whether this reading says anything about the port's table."""
         return self.reading == "read"
+
+
+def has_link(reading: PortReading | None, *, leaf: GUID | None, switches: Collection[GUID]) -> bool | None:
+    """Whether a discovery found a port's link, by what it read of the port; None where it learnt nothing of it.
+
+    That is a port that answered and could not be read, and one that did not answer while `leaf`, the switch it hung
+    on, did not either (`switches` are those that did), or while nobody knows which switch that is.
+    """
+    if reading is not None:
+        return reading.state != "DOWN" if reading.is_read else None
+    return False if leaf in switches else None
 
 
 @dataclass(frozen=True, slots=True)
