@@ -35,8 +35,9 @@ def end_opensm(site: Site, manager: str) -> None:
 def freeze_opensm(site: Site, manager: str) -> None:
     """Stop a manager host's OpenSM in its tracks (SIGSTOP); signals sent now are seen when it goes on.
 
-    Two limits of the simulator: the standby does not take over, because nothing times its question out, and the tenth
-    unanswered datagram to the frozen SM stops the whole simulator until the SM goes on. So freeze only briefly.
+    The standby takes over from a frozen master, as on real hardware; who wants a master that is only busy freezes the
+    standby first. In a lab too large for `lab.transactions` it does not, and there the tenth unanswered datagram to the
+    frozen SM stops the whole simulator until it goes on.
     """
     os.kill(site.manager(manager).opensm_pid, signal.SIGSTOP)
 

@@ -17,6 +17,7 @@ from lab.processes import ProcessID
 
 DEFAULT_DIRECTORY = Path(".fabricui/lab")
 SUPERVISOR = "supervisor"
+MOST_WATCHED_PORTS = 512
 _REPOSITORY = Path(__file__).resolve().parent.parent
 
 
@@ -78,6 +79,19 @@ class State:
     def socket_name(self) -> str:
         """The simulator's name; its sockets are abstract and have no permissions, so the name is random."""
         return f"fabricui-lab-{self.lab}"
+
+    @property
+    def are_transactions_watched(self) -> bool:
+        """Whether `lab.transactions` sits between the SMs and the simulator.
+
+        Not in a large lab: each of a sweep's SMPs costs there as much again, and what is measured would be that.
+        """
+        return self.fabric().end_ports <= MOST_WATCHED_PORTS
+
+    @property
+    def sm_socket_name(self) -> str:
+        """The simulator's name for SMs; it begins with the simulator's, by which the wrapper knows a lab's own."""
+        return f"{self.socket_name}:sm" if self.are_transactions_watched else self.socket_name
 
     def process(self, name: str) -> ProcessID | None:
         """The recorded process of that name, if it is alive."""

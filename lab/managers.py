@@ -193,7 +193,7 @@ def opensm_command(place: ManagerLayout, record: ManagerRecord) -> list[str]:
 
 def opensm_environment(state: State, *, node_id: str, dump: Path, cache: Path) -> dict[str, str]:
     """OpenSM's environment: its seat on the simulated fabric and its own dump and cache folders."""
-    seat = client_environment(lab=state.lab, socket_name=state.socket_name, library=umad_library(), node_id=node_id)
+    seat = client_environment(lab=state.lab, socket_name=state.sm_socket_name, library=umad_library(), node_id=node_id)
     return {**seat, "OSM_TMP_DIR": str(dump), "OSM_CACHE_DIR": str(cache)}
 
 

@@ -1,8 +1,8 @@
 """Making sure that the master ends its sweeps before anybody relies on it.
 
 On ibsim a request that is lost is never asked again, and a sweep that waits for its answer never ends (lab/sms.py names
-the ways that are known and avoided). So a lab counts as up, and as mended, only once a reload was followed by a new
-subnet list; otherwise both SMs are started anew.
+the ways that are known and avoided; lab/transactions.py asks again, but not in large labs). So a lab counts as up, and
+as mended, only once a reload was followed by a new subnet list; otherwise both SMs are started anew.
 """
 
 import os

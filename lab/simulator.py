@@ -16,7 +16,8 @@ from lab.errors import LabError
 from lab.processes import MARK, ProcessID
 
 READY = b"Network simulator ready."
-_MAGIC, _CONNECT, _DISCONNECT, _SET_IS_SM = 0xDEADBEEF, 1, 2, 9
+CONNECT, DISCONNECT = 1, 2  # kinds of a control packet (ibsim.h, enum SIM_CTL_TYPES)
+_MAGIC, _SET_IS_SM = 0xDEADBEEF, 9
 _CLIENT = re.compile(rb"Client (\d+): pid (\d+) connected at \"([^\"]*)\"")
 
 
@@ -45,12 +46,12 @@ def _control(control: socket.socket, kind: int, slot: int, data: bytes) -> bytes
 def take_seat(control: socket.socket, *, client: int, node_id: str) -> int:
     """Become client number `client` at a node over a connected control socket; return the slot given."""
     seat = struct.pack("=III32s", client, 0, 0, node_id.encode())
-    return int(struct.unpack_from("=I", _control(control, _CONNECT, 0, seat))[0])
+    return int(struct.unpack_from("=I", _control(control, CONNECT, 0, seat))[0])
 
 
 def leave_seat(control: socket.socket, *, slot: int) -> None:
     """Give a slot back."""
-    _control(control, _DISCONNECT, slot, b"")
+    _control(control, DISCONNECT, slot, b"")
 
 
 class Simulator:

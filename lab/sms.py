@@ -1,7 +1,8 @@
 """Starting and ending the SMs of a lab so that no OpenSM waits for an answer that never comes.
 
 On real hardware a request without an answer times out. On ibsim it never does, and an OpenSM that waits for one ends no
-sweep any more. Three such requests exist, all between two SMs, all seen on OpenSM 3.3.23 with ibsim 0.10:
+sweep any more; `lab.transactions` times it out, but not in large labs. Three such requests are known, all between two
+SMs, all seen on OpenSM 3.3.23 with ibsim 0.10:
 
 - an SM that starts sets IsSM before it knows its own port, and drops SMInfo requests until then;
 - an SM that ends drops what it was just asked;
@@ -153,7 +154,11 @@ class SubnetManagers:
         done = subprocess.run(
             [sys.executable, "-m", "lab.smp"],
             cwd=self._lab.layout.run,
-            env={**python_environment(self._lab.state.lab), **sm.environment},
+            env={
+                **python_environment(self._lab.state.lab),
+                **sm.environment,
+                "IBSIM_SOCKNAME": self._lab.state.socket_name,
+            },
             input=json.dumps({"own_sm": ANSWER_S, "state": state}),
             capture_output=True,
             text=True,

@@ -17,10 +17,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from lab import transactions
 from lab.children import Children
 from lab.errors import LabError
 from lab.fabric import simulator_limits
-from lab.layout import SUPERVISOR, Layout, program
+from lab.layout import SUPERVISOR, Layout, program, python_environment
 from lab.namespaces import MountNamespace
 from lab.orders import Orders
 from lab.processes import MARK, ProcessID, adopt_orphans, descendants, kill_all, listeners_and_sessions, marked
@@ -28,6 +29,7 @@ from lab.simulator import Simulator, sweep_folders
 from lab.sockets import read_text, short_path
 
 SIMULATOR = "ibsim"
+TRANSACTIONS = "transactions"
 HOUSEKEEPING_S = 1.0
 START_DEADLINE_S = 60.0
 
@@ -113,11 +115,25 @@ class Supervisor:
             self.orders.start_sshd(record.name)
         simulator = self.simulator
         self.until(lambda: simulator.is_ready, "the simulator to load the fabric")
+        if self.state.are_transactions_watched:
+            self._watch_transactions()
         # One after the other, so that the roles are the same in every lab.
         for record, line in zip(self.state.managers, ("SUBNET UP", "Entering STANDBY state"), strict=True):
             self.orders.start_opensm(record.name)
             log = self.layout.manager(record.name).log
             self.until(partial(_is_logged, log, line), f"“{line}” in {log}")
+
+    def _watch_transactions(self) -> None:
+        log = self.layout.logs / "transactions.log"
+        log.unlink(missing_ok=True)
+        self.children.start(
+            TRANSACTIONS,
+            [sys.executable, "-m", "lab.transactions", self.state.socket_name, self.state.sm_socket_name],
+            cwd=self.layout.run,
+            output=log,
+            env=python_environment(self.state.lab),
+        )
+        self.until(partial(_is_logged, log, transactions.READY), "the SMs' place at the simulator")
 
     def _take_down(self) -> None:
         """End readers first, then the SMs, then the simulator: an OpenSM without one ignores SIGTERM for long."""
@@ -125,7 +141,7 @@ class Supervisor:
             signal.signal(number, signal.SIG_IGN)
         self._stop = False
         daemons = {name: identity.pid for name, identity in self.children.identities().items()}
-        keep = {pid for name, pid in daemons.items() if name == SIMULATOR or name.startswith("opensm")}
+        keep = {pid for name, pid in daemons.items() if name in (SIMULATOR, TRANSACTIONS) or name.startswith("opensm")}
         addresses = [record.address for record in self.state.managers]
 
         def clients() -> set[int]:
@@ -137,7 +153,8 @@ class Supervisor:
         for name in sorted(self.children.identities()):
             if name.startswith("opensm"):
                 self.children.stop(name, pump=self.quietly, timeout_s=3.0)
-        self.children.stop(SIMULATOR, pump=self.quietly, timeout_s=2.0)
+        for name in (TRANSACTIONS, SIMULATOR):
+            self.children.stop(name, pump=self.quietly, timeout_s=2.0)
         self.children.wait_for_ended()
         sweep_folders(self.layout.run)
         self._control.close()
@@ -190,6 +207,10 @@ class Supervisor:
             if self.state.phase in ("starting", "up"):
                 self.state.problem = f"The simulator ended. Its last words are in {self.layout.logs / 'ibsim.log'}."
                 self._stop = True
+        if TRANSACTIONS in gone and self.state.phase in ("starting", "up"):
+            log = self.layout.logs / "transactions.log"
+            self.state.problem = f"The process at which the SMs sit ended. Its last words are in {log}."
+            self._stop = True
         self._next_housekeeping = 0.0
         if self.state.phase == "up":
             self.save()

@@ -137,19 +137,22 @@ class TestAForeignSweep:
     def late_master(self, staged, monkeypatch):
         """The master is stopped just before SIGHUP and goes on later, as if a long sweep were under way.
 
-        It goes on after a second, or with `until_read` once the tables have been read, however slow the machine is.
+        It goes on after a second, or with `until_read` once the tables have been read, however slow the machine is. The
+        standby stands still meanwhile: from a master that answers no more it would take over.
         """
-        master = staged.site.managers[0]
+        master, standby = staged.site.managers
         reload = ManagerHost.reload
         timers = []
 
         def go_on():
-            breaking.unfreeze_opensm(staged.site, master.name)
+            for manager in (master, standby):
+                breaking.unfreeze_opensm(staged.site, manager.name)
 
         late = SimpleNamespace(until_read=False, go_on=go_on)
 
         def reload_while_busy(host):
-            breaking.freeze_opensm(staged.site, master.name)
+            for manager in (standby, master):
+                breaking.freeze_opensm(staged.site, manager.name)
             try:
                 return reload(host)
             finally:

@@ -38,13 +38,24 @@ def test_the_standby_takes_over_and_the_master_comes_back(site, end):
 def test_a_frozen_sm_sees_its_signals_when_it_goes_on(site):
     listing = site.manager("sm-a").list_file
     before = listing.stat().st_mtime_ns
-    breaking.freeze_opensm(site, "sm-a")
+    for name in ("sm-b", "sm-a"):  # the standby first: it would take over
+        breaking.freeze_opensm(site, name)
     try:
         breaking.reload_opensm(site, "sm-a")
         assert listing.stat().st_mtime_ns == before
     finally:
-        breaking.unfreeze_opensm(site, "sm-a")
+        for name in ("sm-a", "sm-b"):
+            breaking.unfreeze_opensm(site, name)
     until(lambda: listing.stat().st_mtime_ns != before)
+
+
+def test_the_standby_takes_over_from_a_master_that_stands_still(site):
+    breaking.freeze_opensm(site, "sm-a")
+    try:
+        until(lambda: site.sms()[site.managers[1].port_guid]["state"] == "MASTER")
+    finally:
+        breaking.unfreeze_opensm(site, "sm-a")
+    assert site.wait_for_master("sm-a", timeout_s=TAKEOVER_S) < TAKEOVER_S
 
 
 def test_an_sm_can_be_started_on_another_partition_file(site, call, tmp_path):

@@ -4,11 +4,13 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lab.transactions import READY
 from tests.remote.sites import Host, install, wait_until
 
 LEAVES = (0x0210FA2000000000, 0x0210FA2000000001)
@@ -57,6 +59,17 @@ class MiniFabric:
         )
         self._processes: list[subprocess.Popen[bytes]] = []
         wait_until(lambda: b"simulator ready" in (self.root / "ibsim.log").read_bytes())
+        # Where its SMs sit: what one asks another times out, as on real hardware.
+        watched = self.root / "transactions.log"
+        self._transactions = subprocess.Popen(
+            [sys.executable, "-m", "lab.transactions", self.socket_name, self._sm_socket_name],
+            stdin=subprocess.DEVNULL, stdout=watched.open("wb"), stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        wait_until(lambda: READY.encode() in watched.read_bytes())
+
+    @property
+    def _sm_socket_name(self) -> str:
+        return f"{self.socket_name}:sm"
 
     def type(self, line: str) -> None:
         """One line on the simulator's console."""
@@ -88,7 +101,8 @@ class MiniFabric:
         process = subprocess.Popen(
             ["opensm", "-F", conf, "-g", port_guid(hca), "-P", host.partitions, "-f", host.log],
             env={"PATH": "/usr/sbin:/usr/bin:/bin", "OSM_TMP_DIR": str(folder), "OSM_CACHE_DIR": str(folder)}
-            | self.seat(hca),
+            | self.seat(hca)
+            | {"IBSIM_SOCKNAME": self._sm_socket_name},
             cwd=self._run, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         self._processes.append(process)
@@ -121,8 +135,9 @@ class MiniFabric:
     def stop(self) -> None:
         """First the SMs, then the simulator: an OpenSM whose simulator is gone does not heed TERM."""
         self.stop_opensm()
-        self._console.kill()
-        self._console.communicate()
+        for process in (self._transactions, self._console):
+            process.kill()
+            process.communicate()
 
 
 def partitions(**tenants: list[str]) -> str:

@@ -160,10 +160,19 @@ class TestProblems:
             [problem] = manager.identify().problems
         assert "was started without a port GUID" in problem
 
-    def test_one_on_another_simulated_fabric_of_this_machine_is_none_of_ours(
+    def test_one_that_sits_at_a_place_of_the_lab_is_ours(
         self, manager: ManagerHost, prepared: Host, tmp_path: Path
     ) -> None:
-        with pretend(prepared, tmp_path / "sm", *arguments(prepared), simulator="another"):
+        with pretend(prepared, tmp_path / "sm", *arguments(prepared), simulator=f"{prepared.simulator}:sm"):
+            identity = manager.identify()
+        assert identity.process is not None
+
+    @pytest.mark.parametrize("simulator", ["another", "another:sm", "{own}2", "{own}2:sm"])
+    def test_one_on_another_simulated_fabric_of_this_machine_is_none_of_ours(
+        self, manager: ManagerHost, prepared: Host, tmp_path: Path, simulator: str
+    ) -> None:
+        simulator = simulator.format(own=prepared.simulator)
+        with pretend(prepared, tmp_path / "sm", *arguments(prepared), simulator=simulator):
             identity = manager.identify()
         assert identity.process is None
         assert identity.sharing == ()
