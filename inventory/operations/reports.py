@@ -5,7 +5,7 @@ moved between servers. What became of the server and its ports is kept as histor
 GUID in common share a transaction where they come at the same time, each with an event of its own.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -23,7 +23,7 @@ from inventory.operations.reported import Case
 from inventory.races import settle
 from inventory.reconcile import judge
 from inventory.report import Report
-from inventory.together import Together, all_or_each
+from inventory.together import Steps, Wish, all_or_each
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +35,10 @@ class Asked:
     request_id: str = field(default_factory=current_request_id)
     address: str = field(default_factory=current_address)
 
-    def names(self) -> Iterable[object]:
+    def names(self) -> frozenset[object]:
         """What it touches: its server, and every GUID that it names."""
-        yield self.server_id
-        for port in self.report.ports:
-            yield from (guid for guid in (port.guid, port.node_guid) if guid is not None)
+        guids = (guid for port in self.report.ports for guid in (port.guid, port.node_guid) if guid is not None)
+        return frozenset((self.server_id, *guids))
 
 
 def register_report(*, server: Server, report: Report) -> Receipt:
@@ -50,23 +49,18 @@ def register_report(*, server: Server, report: Report) -> Receipt:
     it, the other a conflict. A host name other than the enrolled one is not taken over: names stand in
     partitions.conf, and a tenant who is root could choose any. Costs the same number of queries for any inventory.
     """
-    return _alone(Asked(server.pk, report))
+    return settle(lambda: _register([Asked(server.pk, report)], timezone.now()))[0]
 
 
-def register_together(*, server: Server, report: Report) -> Receipt:
-    """As `register_report`, in one transaction with what other threads of this process bring at the same time."""
-    return _together(Asked(server.pk, report))
-
-
-def _alone(asked: Asked) -> Receipt:
-    return settle(lambda: _register([asked], timezone.now()))[0]
+def register_with_others(*, server: Server, report: Report) -> Steps[Receipt]:
+    """As `register_report`, in one transaction with what else wants to be registered at the same time."""
+    asked = Asked(server.pk, report)
+    receipt: Receipt = yield Wish(_register_all, asked, asked.names())
+    return receipt
 
 
 def _register_all(asked: Sequence[Asked]) -> Sequence[Receipt | Exception]:
     return all_or_each(lambda some: _register(some, timezone.now()), asked)
-
-
-_together = Together(_register_all, names=Asked.names)
 
 
 def _register(asked: Sequence[Asked], at: datetime) -> list[Receipt]:
