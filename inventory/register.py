@@ -7,7 +7,8 @@ answered at once and alone.
 """
 
 import logging
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import wraps
 from ipaddress import IPv6Address, ip_address, ip_network
@@ -31,7 +32,7 @@ from inventory.operations.enrolment import Address, showing
 from inventory.races import settle
 from inventory.report import parse_enrolment, parse_json, parse_report, parse_rotation
 from inventory.subjects import server_actor, server_subject
-from inventory.together import Steps, answer, in_the_name_of_now
+from inventory.together import Steps, Wish, answer, in_the_name_of_now
 
 REPORTS_A_MINUTE: Final = 12  # by one server; a boot and a few retries, not a way to fill the trail
 REFUSALS_A_MINUTE: Final = 60  # to one source that shows no valid credential, before it is told to wait
@@ -128,7 +129,8 @@ def reports(request: HttpRequest) -> Conversation:
     except CredentialRefused as error:
         raise _throttled(request, Refusal(401, "credential_refused", str(error))) from error
     server = credential.server
-    if _count(f"register:reports:{server.pk}") > REPORTS_A_MINUTE:
+    times: int = yield Wish(_counts, f"register:reports:{server.pk}", frozenset())
+    if times > REPORTS_A_MINUTE:
         sentence = f"More than {REPORTS_A_MINUTE} reports within a minute. Report again in a minute."
         raise Refusal(429, "too_many_reports", sentence, server=server)
     try:
@@ -222,16 +224,31 @@ def _throttled(request: HttpRequest, refusal: Refusal) -> Refusal:
 
 
 def _count(key: str) -> int:
-    """How often `key` was counted within this minute, this time included.
+    """How often `key` was counted within this minute, this time included; see `_counts`."""
+    return _counts([key])[0]
+
+
+def _counts(keys: Sequence[str]) -> list[int]:
+    """How often each of `keys` was counted within this minute, in order, this time included.
 
     Without a working cache nothing is counted: servers that cannot register are worse than ones that do so too often.
+    Two processes that count something for the first time in the same instant may count it once.
     """
-    key = f"{key}:{int(timezone.now().timestamp()) // 60}"
+    minute = int(timezone.now().timestamp()) // 60
+    wanted = Counter(f"{key}:{minute}" for key in keys)
     try:
-        return 1 if cache.add(key, 1, timeout=120) else cache.incr(key)
+        known = cache.get_many(wanted)
+        cache.set_many({key: times for key, times in wanted.items() if key not in known}, timeout=120)
+        so_far = {key: cache.incr(key, wanted[key]) - wanted[key] for key in known}
     except Exception:
         log.exception("the cache does not answer; nothing is throttled")
-        return 1
+        return [1] * len(keys)
+    counts = Counter(so_far)
+    told = []
+    for key in keys:
+        counts[f"{key}:{minute}"] += 1
+        told.append(counts[f"{key}:{minute}"])
+    return told
 
 
 def _bucket(source: Address | None) -> str:

@@ -14,6 +14,7 @@ from audit.actions import Action
 from audit.record import Draft, record_all
 from audit.request_id import current_address, current_request_id
 from inventory.errors import EnrolmentRefused, HostnameTaken, InventoryError
+from inventory.inserting import insert
 from inventory.models import EnrolmentToken, Server, ServerCredential
 from inventory.operations.enrolment import Address, digest_of
 from inventory.races import settle
@@ -98,10 +99,11 @@ def _enrol(asked: Sequence[Asked]) -> list[Server | Exception]:
         if left.update(uses_left=F("uses_left") - uses) != 1:
             raise IntegrityError("An enrolment token was used by somebody else meanwhile. Look again.")
     new = [server for _, _, server in let_in if server._state.adding]
-    Server.objects.bulk_create(sorted(new, key=lambda server: server.hostname))
-    ServerCredential.objects.bulk_create(
+    insert(Server, sorted(new, key=lambda server: server.hostname), with_keys=True)
+    credentials = (
         ServerCredential(server=server, digest=one.credential_digest, token=token) for one, token, server in let_in
     )
+    insert(ServerCredential, list(credentials))
     record_all([_draft(one, token, server) for one, token, server in let_in])
     return answers
 

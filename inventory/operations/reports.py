@@ -14,12 +14,12 @@ from django.utils import timezone
 from audit.record import record_all
 from audit.request_id import current_address, current_request_id
 from inventory import history
-from inventory.inserting import insert
+from inventory.inserting import insert, update
 from inventory.models import HCA, Port, Server
 from inventory.operations import hearing
 from inventory.operations.gathering import gather
 from inventory.operations.receipts import Receipt
-from inventory.operations.reported import Case
+from inventory.operations.reported import KEPT, Case
 from inventory.races import settle
 from inventory.reconcile import judge
 from inventory.report import Report
@@ -73,9 +73,8 @@ def _register(asked: Sequence[Asked], at: datetime) -> list[Receipt]:
     for case in cases:
         case.settle_hcas()
     # In order of GUID, so that two transactions that name the same ports wait for each other instead of both.
-    HCA.objects.bulk_create(
-        sorted((hca for case in cases for hca in case.new_hcas), key=lambda hca: hca.node_guid or "")
-    )
+    new_hcas = sorted((hca for case in cases for hca in case.new_hcas), key=lambda hca: hca.node_guid or "")
+    insert(HCA, new_hcas, with_keys=True)
     for case in cases:
         case.settle_ports()
     changed = [case for case in cases if case.is_changed]
@@ -92,6 +91,7 @@ def _register(asked: Sequence[Asked], at: datetime) -> list[Receipt]:
     if alike:
         Server.objects.filter(pk__in=alike).update(reported_at=at)
     drafts = [draft for case in changed for draft in case.keep()]
+    update(Server, [case.server for case in changed], columns=KEPT)
     history.keep(entry for case in changed for entry in case.entries)
     record_all(drafts)
     return receipts
