@@ -30,6 +30,7 @@ from inventory.models import Server
 from inventory.operations import enrol_with_others, register_with_others, rotate_credential
 from inventory.operations.enrolment import Address, showing
 from inventory.races import settle
+from inventory.reconcile import Outcome
 from inventory.report import parse_enrolment, parse_json, parse_report, parse_rotation
 from inventory.subjects import server_actor, server_subject
 from inventory.together import Steps, Wish, answer, in_the_name_of_now
@@ -138,6 +139,9 @@ def reports(request: HttpRequest) -> Conversation:
     except InvalidReport as error:
         raise Refusal(400, "malformed", str(error), server=server) from error
     receipt = yield from register_with_others(server=server, report=report)
+    claimed = [outcome for outcome in receipt.outcomes if outcome.outcome is Outcome.CONFLICT]
+    if claimed:  # the trail has one event for each when it is opened; the log has all of them
+        log.warning("%s claims %d ports that are not its own; the first: %s", server, len(claimed), claimed[0].sentence)
     told = receipt.to_json()
     # The agent then makes itself a new secret; until that is shown, the old one stays valid.
     is_old = timezone.now() - credential.issued_at > timedelta(days=settings.CREDENTIAL_DAYS)
