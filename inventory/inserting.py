@@ -58,9 +58,8 @@ def _new_keys(model: type[models.Model], count: int, connection: BaseDatabaseWra
             cursor.execute("SELECT seq FROM sqlite_sequence WHERE name = %s", [table])
             last = (cursor.fetchone() or (0,))[0]
             return range(last + 1, last + 1 + count)
-        column = model._meta.pk.column if model._meta.pk is not None else "id"
         numbers = "SELECT nextval(pg_get_serial_sequence(%s, %s)) FROM generate_series(1, %s)"
-        cursor.execute(numbers, [table, column, count])
+        cursor.execute(numbers, [table, model._meta.pk.column, count])
         return [key for (key,) in cursor.fetchall()]
 
 

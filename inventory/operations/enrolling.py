@@ -99,7 +99,8 @@ def _enrol(asked: Sequence[Asked]) -> list[Server | Exception]:
         if left.update(uses_left=F("uses_left") - uses) != 1:
             raise IntegrityError("An enrolment token was used by somebody else meanwhile. Look again.")
     new = [server for _, _, server in let_in if server._state.adding]
-    insert(Server, sorted(new, key=lambda server: server.hostname), with_keys=True)
+    new.sort(key=lambda server: server.hostname)
+    insert(Server, new, with_keys=True)
     credentials = (
         ServerCredential(server=server, digest=one.credential_digest, token=token) for one, token, server in let_in
     )
