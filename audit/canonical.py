@@ -27,6 +27,8 @@ def plain(value: object, *, where: str = "value") -> JSON:
     characters PostgreSQL refuses become U+FFFD. Anything else raises NotRecordable: guessing with `str()` would
     let a password or a whole row slip into the trail.
     """
+    if type(value) is str:  # most of what an event holds
+        return clean(value)
     match value:
         case None | bool():
             return value

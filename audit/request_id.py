@@ -56,6 +56,17 @@ def request_id(value: str) -> Iterator[None]:
         _request_id.reset(token)
 
 
+@contextmanager
+def acting_for(request: str, address: str) -> Iterator[None]:
+    """Let everything inside belong to a request and its address, as `current_…` gave them while it was answered."""
+    tokens = _request_id.set(request), _address.set(address)
+    try:
+        yield
+    finally:
+        _address.reset(tokens[1])
+        _request_id.reset(tokens[0])
+
+
 class RequestIdMiddleware:
     """Give each request an id of our own.
 

@@ -41,7 +41,9 @@ def commands(
     table: dict[str, tuple[list[str], dict[str, str]]] = {}
     if broker.command:
         table["broker"] = (list(broker.command), {})
-    table["web"] = ([*uvicorn, "--port", str(addresses.web_port)], {"FABRICUI_LISTENER": "web"})
+    # Pages need no parser in C; the door takes it, and uvloop, by itself where they are installed (ADR 38).
+    web = [*uvicorn, "--port", str(addresses.web_port), "--http", "h11", "--loop", "asyncio"]
+    table["web"] = (web, {"FABRICUI_LISTENER": "web"})
     # What a tenant's server writes into X-Forwarded-For is nobody's address (docs/registration.md).
     door = [*uvicorn, "--port", str(addresses.register_port), "--no-proxy-headers", "--workers", str(register_workers)]
     table["register"] = (door, {"FABRICUI_LISTENER": "register"})

@@ -167,7 +167,7 @@ def _database(url: str) -> dict[str, Any]:
 
 
 DATABASES = {"default": _database(environment.text("DATABASE_URL", f"sqlite://{DATA_DIR / 'fabricui.sqlite3'}"))}
-if LISTENER == "register":  # its threads stay (fabricui/in_threads.py), so their connections may as well
+if LISTENER == "register":  # its threads stay (fabricui/in_groups.py), so their connections may as well
     DATABASES["default"]["CONN_MAX_AGE"] = 60
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
@@ -211,8 +211,8 @@ REGISTER_WORKERS = environment.number(
     environment.REGISTER_WORKERS[DATABASES["default"]["ENGINE"].rpartition(".")[2].rstrip("3")],
     least=1,
 )
-# Requests that each of them works on at once, every one with a connection to the database of its own.
-REGISTER_THREADS = environment.number("FABRICUI_REGISTER_THREADS", 24, least=1)
+# Groups of requests that each of them works on at once, every one with a connection to the database of its own.
+REGISTER_THREADS = environment.number("FABRICUI_REGISTER_THREADS", 1, least=1)
 MANAGEMENT_NETWORKS = environment.words("FABRICUI_MANAGEMENT_NETWORKS", "127.0.0.0/8,::1/128")
 # Behind a proxy: which addresses are the proxy's, and the header in which it names its client. Elsewhere it is noise.
 REGISTER_PROXIES = environment.words("FABRICUI_REGISTER_PROXIES", "")

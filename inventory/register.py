@@ -1,11 +1,14 @@
 """The registration door: servers enrol and report here, from the management networks only.
 
 What is refused changes nothing, answers with a sentence, and is one audit event per source and minute at most, so that
-nobody can drown the trail.
+nobody can drown the trail. A view is a conversation (`inventory/together.py`): what it wants of the database it yields,
+and the door's own server (`fabricui/in_groups.py`) answers all that wait together. Under any other server each is
+answered at once and alone.
 """
 
 import logging
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import wraps
 from ipaddress import IPv6Address, ip_address, ip_network
@@ -13,7 +16,7 @@ from typing import Final
 
 from django.conf import settings
 from django.core.cache import cache
-from django.http import HttpRequest, JsonResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
 
@@ -24,18 +27,23 @@ from audit.values import Actor, Subject
 from inventory.body_limit import MOST_BYTES, TOO_LARGE
 from inventory.errors import CredentialRefused, EnrolmentRefused, HostnameTaken, InvalidReport
 from inventory.models import Server
-from inventory.operations import enrol_together, register_together, rotate_credential
-from inventory.operations.enrolment import Address, shown_credential
+from inventory.operations import enrol_with_others, register_with_others, rotate_credential
+from inventory.operations.enrolment import Address, showing
 from inventory.races import settle
+from inventory.reconcile import Outcome
 from inventory.report import parse_enrolment, parse_json, parse_report, parse_rotation
 from inventory.subjects import server_actor, server_subject
+from inventory.together import Steps, Wish, answer, in_the_name_of_now
 
 REPORTS_A_MINUTE: Final = 12  # by one server; a boot and a few retries, not a way to fill the trail
 REFUSALS_A_MINUTE: Final = 60  # to one source that shows no valid credential, before it is told to wait
 
 log = logging.getLogger(__name__)
 
-type View = Callable[[HttpRequest], JsonResponse]
+GROUPED: Final = "inventory.grouped"  # set in the environment of a request that is answered with others
+
+type Conversation = Steps[JsonResponse]
+type View = Callable[[HttpRequest], Conversation | JsonResponse]
 
 
 class Refusal(Exception):
@@ -46,36 +54,58 @@ class Refusal(Exception):
         self.status, self.code, self.sentence, self.server = status, code, sentence, server
 
 
-def _door(action: Action) -> Callable[[View], View]:
+class Unfinished(HttpResponse):
+    """What a view gives to a server that answers in groups: the headers so far, and `steps` that lead to the answer."""
+
+    def __init__(self, steps: Conversation) -> None:
+        super().__init__()
+        self.steps = steps
+
+    def finished(self, answer: HttpResponse) -> HttpResponse:
+        """`answer` with what the middleware made of this response."""
+        for name, value in self.items():
+            if name not in ("Content-Type", "Content-Length"):
+                answer.headers.setdefault(name, value)
+        answer.headers["Content-Length"] = str(len(answer.content))
+        return answer
+
+
+def _door(action: Action) -> Callable[[View], Callable[[HttpRequest], HttpResponse]]:
     """Let only a POST from a management network reach the view; turn its refusals into answers and events."""
 
-    def guard(view: View) -> View:
+    def guard(view: View) -> Callable[[HttpRequest], HttpResponse]:
         @csrf_exempt  # no cookie is read here: a request shows its own secret
         @wraps(view)
-        def guarded(request: HttpRequest) -> JsonResponse:
-            source = source_of(request)
-            try:
-                if not _is_management(source):
-                    raise Refusal(403, "not_a_management_network", "This door answers to the management network only.")
-                if request.method != "POST":
-                    raise Refusal(405, "post_only", "Only POST is answered here.")
-                return view(request)
-            except Refusal as refusal:
-                return _refused(refusal, action, source)
+        def guarded(request: HttpRequest) -> HttpResponse:
+            steps = _guarded(view, request, action)
+            return Unfinished(in_the_name_of_now(steps)) if GROUPED in request.META else answer(steps)
 
         return guarded
 
     return guard
 
 
+def _guarded(view: View, request: HttpRequest, action: Action) -> Conversation:
+    source = source_of(request)
+    try:
+        if not _is_management(source):
+            raise Refusal(403, "not_a_management_network", "This door answers to the management network only.")
+        if request.method != "POST":
+            raise Refusal(405, "post_only", "Only POST is answered here.")
+        found = view(request)
+        return found if isinstance(found, JsonResponse) else (yield from found)
+    except Refusal as refusal:
+        return _refused(refusal, action, source)
+
+
 @_door(Action.ENROLMENT_REFUSED)
-def enrol(request: HttpRequest) -> JsonResponse:
+def enrol(request: HttpRequest) -> Conversation:
     """Enrol the server that shows an enrolment token as its bearer token; 201, now or earlier."""
     body = _body(request)
     token = _bearer(request)
     try:
         wanted = parse_enrolment(parse_json(body))
-        server = enrol_together(
+        server = yield from enrol_with_others(
             token=token,
             hostname=wanted.hostname,
             boot_id=wanted.boot_id,
@@ -92,26 +122,31 @@ def enrol(request: HttpRequest) -> JsonResponse:
 
 
 @_door(Action.SERVER_REPORT_REFUSED)
-def reports(request: HttpRequest) -> JsonResponse:
+def reports(request: HttpRequest) -> Conversation:
     """Register what the server says that shows its credential as its bearer token; 200 and an outcome per port."""
     body = _body(request)
     try:
-        credential = shown_credential(credential=_bearer(request))
+        credential = yield from showing(credential=_bearer(request))
     except CredentialRefused as error:
         raise _throttled(request, Refusal(401, "credential_refused", str(error))) from error
     server = credential.server
-    if _count(f"register:reports:{server.pk}") > REPORTS_A_MINUTE:
+    times: int = yield Wish(_counts, f"register:reports:{server.pk}", frozenset())
+    if times > REPORTS_A_MINUTE:
         sentence = f"More than {REPORTS_A_MINUTE} reports within a minute. Report again in a minute."
         raise Refusal(429, "too_many_reports", sentence, server=server)
     try:
         report = parse_report(parse_json(body))
     except InvalidReport as error:
         raise Refusal(400, "malformed", str(error), server=server) from error
-    answer = register_together(server=server, report=report).to_json()
+    receipt = yield from register_with_others(server=server, report=report)
+    claimed = [outcome for outcome in receipt.outcomes if outcome.outcome is Outcome.CONFLICT]
+    if claimed:  # the trail has one event for each when it is opened; the log has all of them
+        log.warning("%s claims %d ports that are not its own; the first: %s", server, len(claimed), claimed[0].sentence)
+    told = receipt.to_json()
     # The agent then makes itself a new secret; until that is shown, the old one stays valid.
     is_old = timezone.now() - credential.issued_at > timedelta(days=settings.CREDENTIAL_DAYS)
-    answer["rotate"] = is_old or credential.is_to_be_renewed
-    return JsonResponse(answer)
+    told["rotate"] = is_old or credential.is_to_be_renewed
+    return JsonResponse(told)
 
 
 @_door(Action.SERVER_REPORT_REFUSED)
@@ -193,16 +228,31 @@ def _throttled(request: HttpRequest, refusal: Refusal) -> Refusal:
 
 
 def _count(key: str) -> int:
-    """How often `key` was counted within this minute, this time included.
+    """How often `key` was counted within this minute, this time included; see `_counts`."""
+    return _counts([key])[0]
+
+
+def _counts(keys: Sequence[str]) -> list[int]:
+    """How often each of `keys` was counted within this minute, in order, this time included.
 
     Without a working cache nothing is counted: servers that cannot register are worse than ones that do so too often.
+    Two processes that count something for the first time in the same instant may count it once.
     """
-    key = f"{key}:{int(timezone.now().timestamp()) // 60}"
+    minute = int(timezone.now().timestamp()) // 60
+    wanted = Counter(f"{key}:{minute}" for key in keys)
     try:
-        return 1 if cache.add(key, 1, timeout=120) else cache.incr(key)
+        known = cache.get_many(wanted)
+        cache.set_many({key: times for key, times in wanted.items() if key not in known}, timeout=120)
+        so_far = {key: cache.incr(key, wanted[key]) - wanted[key] for key in known}
     except Exception:
         log.exception("the cache does not answer; nothing is throttled")
-        return 1
+        return [1] * len(keys)
+    counts = Counter(so_far)
+    told = []
+    for key in keys:
+        counts[f"{key}:{minute}"] += 1
+        told.append(counts[f"{key}:{minute}"])
+    return told
 
 
 def _bucket(source: Address | None) -> str:
@@ -220,14 +270,14 @@ def _refused(refusal: Refusal, action: Action, source: Address | None) -> JsonRe
     # Whatever it was refused for: a source that tries both addresses is still one source.
     if first_in_a_minute(action=Action.SERVER_REPORT_REFUSED, source=f"door:{bucket}"):
         _record(refusal, action, bucket)
-    answer = JsonResponse({"error": refusal.code, "sentence": refusal.sentence}, status=refusal.status)
+    told = JsonResponse({"error": refusal.code, "sentence": refusal.sentence}, status=refusal.status)
     if refusal.status == 401:
-        answer["WWW-Authenticate"] = "Bearer"
+        told["WWW-Authenticate"] = "Bearer"
     if refusal.status == 405:
-        answer["Allow"] = "POST"
+        told["Allow"] = "POST"
     if refusal.status == 429:
-        answer["Retry-After"] = "60"
-    return answer
+        told["Retry-After"] = "60"
+    return told
 
 
 def _record(refusal: Refusal, action: Action, bucket: str) -> None:

@@ -1,108 +1,129 @@
-"""Together: many threads ask the same thing, and one of them does it for all that wait.
+"""Together: what several requests want at the same time is done once for all of them.
 
-A boot storm spends its time on statements and commits. Here whoever comes first works for everybody who came meanwhile,
-in one transaction; nobody waits on purpose, so a caller who is alone is served at once and alone.
+A boot storm spends its time on statements and commits. The door therefore answers what waits as one group
+(`fabricui/in_groups.py`): each request is a conversation, a generator that yields what it wants of the database and is
+sent the answer. Conversations go on in step, and what they want alike is worked on in one transaction.
 """
 
 import logging
-import threading
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence, Set
-from typing import Final
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
 from django.db import connection
 
+from audit.request_id import acting_for, current_address, current_request_id
 from inventory.races import settle
 
 log = logging.getLogger(__name__)
 
-MOST: Final = 24  # asked at once; more would only make the first ones wait
+MOST: Final = 48  # worked on at once; more would only make the first ones wait
 
 
-class _Waiting[Asked, Answer]:
-    """One caller: what it asks, what that touches, and what became of it."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Wish:
+    """One thing that a conversation wants, what that touches, and who can do it for many at once.
 
-    def __init__(self, asked: Asked, names: Set[object]) -> None:
-        self.asked, self.names = asked, names
-        self.woken = threading.Event()  # it has its answer, or it is the next to work
-        self.is_done = False
-        self.answer: Answer
-        self.error: BaseException | None = None
-
-
-class Together[Asked, Answer]:
-    """Call `work` with what several threads ask at the same time; each gets its own answer, or its own exception.
-
-    `work` answers in order, with an exception in the place of who shall get it; what it raises, everybody gets.
-    `names` says what an asked thing touches: no two that share a name are worked on together, and of those the one
-    that came first is first.
+    `work` answers in order, with an exception in the place of who shall get it; what it raises, everybody gets. No two
+    wishes that share a name are worked on together, and of those the one that came first is first.
     """
 
-    def __init__(
-        self,
-        work: Callable[[Sequence[Asked]], Sequence[Answer | Exception]],
-        *,
-        names: Callable[[Asked], Iterable[object]],
-    ) -> None:
-        self._work, self._names = work, names
-        self._lock = threading.Lock()
-        self._queue: deque[_Waiting[Asked, Answer]] = deque()
-        self._is_led = False
+    work: Callable[[Sequence[Any]], Sequence[Any]]
+    asked: Any
+    names: frozenset[object]
 
-    def __call__(self, asked: Asked) -> Answer:
-        """The answer to `asked`, worked out together with whatever else is waiting."""
-        mine = _Waiting[Asked, Answer](asked, set(self._names(asked)))
-        with self._lock:
-            self._queue.append(mine)
-            leads, self._is_led = not self._is_led, True
-        if not leads:
-            mine.woken.wait()
-        if not mine.is_done:  # so it is this thread's turn
-            try:
-                while not mine.is_done:
-                    self._serve(self._taken())
-            finally:
-                self._hand_on()
-        if mine.error is not None:
-            raise mine.error
-        return mine.answer
 
-    def _taken(self) -> list[_Waiting[Asked, Answer]]:
-        """The first of those that wait, and who else can be worked for beside it; never an empty list for a leader."""
-        with self._lock:
-            taken: list[_Waiting[Asked, Answer]] = []
-            left: deque[_Waiting[Asked, Answer]] = deque()
-            touched: set[object] = set()
-            for waiting in self._queue:
-                if len(taken) < MOST and touched.isdisjoint(waiting.names):
-                    taken.append(waiting)
-                else:
-                    left.append(waiting)
-                touched |= waiting.names  # whoever comes after one that is left over stays behind it
-            self._queue = left
-        return taken
+type Steps[Answer] = Generator[Wish, Any, Answer]
 
-    def _serve(self, taken: Sequence[_Waiting[Asked, Answer]]) -> None:
+
+class _Conversation:
+    """One conversation and what becomes of it."""
+
+    def __init__(self, steps: Steps[Any]) -> None:
+        self._steps = steps
+        self.wish: Wish | None = None  # what it waits for
+        self.end: Any = None  # its answer, or the exception that ended it
+
+    def go_on(self, answer: Any) -> None:
+        """Tell it what became of its wish; an exception is raised in it."""
         try:
-            for waiting, answer in zip(taken, self._work([one.asked for one in taken]), strict=True):
-                if isinstance(answer, Exception):
-                    waiting.error = answer
-                else:
-                    waiting.answer = answer
-        except BaseException as error:
-            for waiting in taken:
-                waiting.error = error
-        for waiting in taken:
-            waiting.is_done = True
-            waiting.woken.set()
+            is_bad = isinstance(answer, Exception)
+            self.wish = self._steps.throw(answer) if is_bad else self._steps.send(answer)
+        except StopIteration as stop:
+            self.wish, self.end = None, stop.value
+        except Exception as error:
+            self.wish, self.end = None, error
 
-    def _hand_on(self) -> None:
-        """Let the next one that waits work, if anybody does."""
-        with self._lock:
-            if self._queue:
-                self._queue[0].woken.set()
-            else:
-                self._is_led = False
+
+def answer_all(conversations: Iterable[Steps[Any]]) -> list[Any]:
+    """Let all `conversations` come to their end; give the answer of each, or the exception that ended it."""
+    everyone = [_Conversation(steps) for steps in conversations]
+    for one in everyone:
+        one.go_on(None)
+    while waiting := [(one, one.wish) for one in everyone if one.wish is not None]:
+        for some in _parts(waiting):
+            for (one, _), told in zip(some, _worked([wish for _, wish in some]), strict=True):
+                one.go_on(told)
+    return [one.end for one in everyone]
+
+
+def answer[Answer](steps: Steps[Answer]) -> Answer:
+    """Let one conversation come to its end alone; raises what it raises."""
+    found: Answer | Exception = answer_all([steps])[0]
+    if isinstance(found, Exception):
+        raise found
+    return found
+
+
+def in_the_name_of_now[Answer](steps: Steps[Answer]) -> Steps[Answer]:
+    """`steps`, taken under the request and address of this moment, whoever takes them and when."""
+    return _named(steps, current_request_id(), current_address())
+
+
+def _named[Answer](steps: Steps[Answer], request: str, address: str) -> Steps[Answer]:
+    told: Any = None
+    while True:
+        with acting_for(request, address):
+            try:
+                wish = steps.throw(told) if isinstance(told, Exception) else steps.send(told)
+            except StopIteration as stop:
+                end: Answer = stop.value
+                return end
+        try:
+            told = yield wish
+        except Exception as error:
+            told = error
+
+
+type _Waiting = tuple[_Conversation, Wish]
+
+
+def _parts(waiting: Sequence[_Waiting]) -> Iterator[list[_Waiting]]:
+    """`waiting` in parts that can be worked on together, of those with a name in common the first one first."""
+    kinds: dict[object, list[_Waiting]] = {}
+    for one in waiting:
+        kinds.setdefault(one[1].work, []).append(one)
+    for line in kinds.values():
+        while line:
+            taken: list[_Waiting] = []
+            left: list[_Waiting] = []
+            touched: set[object] = set()
+            for one in line:
+                names = one[1].names
+                (taken if len(taken) < MOST and touched.isdisjoint(names) else left).append(one)
+                touched |= names  # whoever comes after one that is left over stays behind it
+            yield taken
+            line = left
+
+
+def _worked(wishes: Sequence[Wish]) -> Sequence[Any]:
+    try:
+        answers = wishes[0].work([wish.asked for wish in wishes])
+    except Exception as error:
+        return [error] * len(wishes)
+    if len(answers) != len(wishes):
+        return [RuntimeError(f"{len(answers)} answers to {len(wishes)} wishes")] * len(wishes)
+    return answers
 
 
 def all_or_each[Asked, Answer](

@@ -82,6 +82,14 @@ def _typed(request: HttpRequest) -> bytes:
     return request.POST.get("text", "").encode("utf-8", "replace")
 
 
+def _readable(data: bytes) -> str:
+    """What was sent, to be mended on the page; nothing of a file that is no text."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return ""
+
+
 def _page(
     request: HttpRequest,
     subnet: Subnet,
@@ -98,7 +106,7 @@ def _page(
         "preview": preview,
         "changes": () if preview is None else preview.changes[:_SHOWN],
         "more": 0 if preview is None else max(0, len(preview.changes) - _SHOWN),
-        "text": data.decode("utf-8-sig", "replace"),
+        "text": _readable(data),
         "columns": files.COLUMNS,
         "totals": inventory_rows.totals(subnet),
     }

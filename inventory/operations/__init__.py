@@ -4,7 +4,7 @@ Every function takes keywords only, and records its audit event in the transacti
 """
 
 from inventory.operations.conflicts import declare_clone, move_card, reconsider_claim, reject_claim
-from inventory.operations.enrolling import enrol_server, enrol_together
+from inventory.operations.enrolling import enrol_server, enrol_with_others
 from inventory.operations.enrolment import (
     LONGEST_LIFETIME,
     ask_for_rotation,
@@ -17,7 +17,7 @@ from inventory.operations.imports import import_listing
 from inventory.operations.labels import label_servers, preview_labels
 from inventory.operations.manager_hosts import enrol_manager_host, repin_manager_host, retire_manager_host
 from inventory.operations.ports import confirm_port, confirm_ports
-from inventory.operations.reports import register_report, register_together
+from inventory.operations.reports import register_report, register_with_others
 from inventory.operations.sightings import record_seen
 from inventory.operations.subnets import create_subnet, freeze, set_mode, unfreeze
 
@@ -31,7 +31,7 @@ __all__ = [
     "declare_clone",
     "enrol_manager_host",
     "enrol_server",
-    "enrol_together",
+    "enrol_with_others",
     "freeze",
     "import_listing",
     "label_servers",
@@ -40,7 +40,7 @@ __all__ = [
     "reconsider_claim",
     "record_seen",
     "register_report",
-    "register_together",
+    "register_with_others",
     "reject_claim",
     "repin_manager_host",
     "retire_manager_host",

@@ -1,7 +1,7 @@
 """enrol_server: exchange a token for a server's own credential; those that come at once share a transaction."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from ipaddress import ip_network
@@ -14,11 +14,12 @@ from audit.actions import Action
 from audit.record import Draft, record_all
 from audit.request_id import current_address, current_request_id
 from inventory.errors import EnrolmentRefused, HostnameTaken, InventoryError
+from inventory.inserting import insert
 from inventory.models import EnrolmentToken, Server, ServerCredential
 from inventory.operations.enrolment import Address, digest_of
 from inventory.races import settle
 from inventory.subjects import server_actor, server_subject
-from inventory.together import Together, all_or_each
+from inventory.together import Steps, Wish, all_or_each
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +34,9 @@ class Asked:
     request_id: str = field(default_factory=current_request_id)
     address: str = field(default_factory=current_address)
 
-    def names(self) -> Iterable[object]:
+    def names(self) -> frozenset[object]:
         """What it touches: a name and a credential. The token is counted down for all that show it."""
-        return self.hostname, self.credential_digest
+        return frozenset((self.hostname, self.credential_digest))
 
 
 def enrol_server(
@@ -48,31 +49,23 @@ def enrol_server(
     valid for it, nobody else gets it. `source` is the address that shows the token, for tokens that are for certain
     networks. Raises EnrolmentRefused, HostnameTaken.
     """
-    return _given(_alone(Asked(digest_of(token), hostname, credential_digest, boot_id, source)))
+    found = settle(lambda: _enrol([Asked(digest_of(token), hostname, credential_digest, boot_id, source)]))[0]
+    if isinstance(found, Exception):
+        raise found
+    return found
 
 
-def enrol_together(
+def enrol_with_others(
     *, token: str, hostname: str, credential_digest: str, boot_id: str = "", source: Address | None = None
-) -> Server:
-    """As `enrol_server`, in one transaction with what other threads of this process bring at the same time."""
-    return _together(Asked(digest_of(token), hostname, credential_digest, boot_id, source))
-
-
-def _given(answer: Server | Exception) -> Server:
-    if isinstance(answer, Exception):
-        raise answer
-    return answer
-
-
-def _alone(asked: Asked) -> Server | Exception:
-    return settle(lambda: _enrol([asked]))[0]
+) -> Steps[Server]:
+    """As `enrol_server`, in one transaction with what else wants to be enrolled at the same time."""
+    asked = Asked(digest_of(token), hostname, credential_digest, boot_id, source)
+    server: Server = yield Wish(_enrol_all, asked, asked.names())
+    return server
 
 
 def _enrol_all(asked: Sequence[Asked]) -> Sequence[Server | Exception]:
     return all_or_each(_enrol, asked)
-
-
-_together = Together(_enrol_all, names=Asked.names)
 
 
 @dataclass(slots=True)
@@ -106,10 +99,12 @@ def _enrol(asked: Sequence[Asked]) -> list[Server | Exception]:
         if left.update(uses_left=F("uses_left") - uses) != 1:
             raise IntegrityError("An enrolment token was used by somebody else meanwhile. Look again.")
     new = [server for _, _, server in let_in if server._state.adding]
-    Server.objects.bulk_create(sorted(new, key=lambda server: server.hostname))
-    ServerCredential.objects.bulk_create(
+    new.sort(key=lambda server: server.hostname)
+    insert(Server, new, with_keys=True)
+    credentials = (
         ServerCredential(server=server, digest=one.credential_digest, token=token) for one, token, server in let_in
     )
+    insert(ServerCredential, list(credentials))
     record_all([_draft(one, token, server) for one, token, server in let_in])
     return answers
 

@@ -17,7 +17,7 @@ from inventory.errors import CredentialRefused, InventoryError
 from inventory.models import EnrolmentToken, Server, ServerCredential, Subnet
 from inventory.races import settle
 from inventory.subjects import server_actor, server_subject, token_subject
-from inventory.together import Together
+from inventory.together import Steps, Wish, answer
 
 LONGEST_LIFETIME: Final = timedelta(days=7)
 _PATTERN = re.compile(r"[a-z0-9._*?\[\]!-]{1,253}\Z")
@@ -135,10 +135,15 @@ def server_of_credential(*, credential: str) -> Server:
 def shown_credential(*, credential: str) -> ServerCredential:
     """Give the credential that a server shows, with its server; raise CredentialRefused otherwise.
 
-    A new credential that is shown for the first time takes over: the one it replaces is revoked. Those that several
-    threads are shown at the same time are looked up in one query.
+    A new credential that is shown for the first time takes over: the one it replaces is revoked.
     """
-    found = _look_up(digest_of(credential))
+    return answer(showing(credential=credential))
+
+
+def showing(*, credential: str) -> Steps[ServerCredential]:
+    """As `shown_credential`, looked up in one query with what others show at the same time."""
+    digest = digest_of(credential)
+    found: ServerCredential | None = yield Wish(_credentials, digest, frozenset())
     if found is None:
         raise CredentialRefused("The server's credential is unknown or was revoked. Enrol the server anew.")
     if found.replaces_id is not None:
@@ -150,9 +155,6 @@ def _credentials(digests: Sequence[str]) -> list[ServerCredential | None]:
     rows = ServerCredential.objects.select_related("server").defer("server__report")
     found = {row.digest: row for row in rows.filter(digest__in=digests, revoked_at=None)}
     return [found.get(digest) for digest in digests]
-
-
-_look_up = Together(_credentials, names=lambda digest: (digest,))
 
 
 def _take_over(credential: ServerCredential) -> None:

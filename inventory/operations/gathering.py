@@ -23,16 +23,14 @@ def gather(reports: Sequence[tuple[int, Report]]) -> list[Known]:
         port.guid for _, report in reports for port in report.ports if port.guid is not None and port.is_infiniband
     }
     nodes = {port.node_guid for _, report in reports for port in report.ports if port.node_guid is not None}
-    hcas = {hca.pk: hca for hca in HCA.objects.filter(Q(server__in=servers) | Q(node_guid__in=nodes)).order_by("pk")}
+    hcas = {hca.pk: hca for hca in HCA.objects.filter(Q(server__in=servers) | Q(node_guid__among=nodes)).order_by("pk")}
     # Two queries, each with an index of its own; the second asks nothing of servers that have no HCA yet.
-    ports = list(Port.objects.filter(guid__in=guids))
+    ports = list(Port.objects.filter(guid__among=guids))
     if hcas:
-        ports += Port.objects.filter(hca__in=hcas).exclude(guid__in=guids)
+        ports += Port.objects.filter(hca__in=hcas).exclude(guid__among=guids)
     _put_together(ports, hcas, servers)
-    managers = {
-        GUID(guid): name
-        for guid, name in ManagerHost.objects.filter(port_guid__in=guids).values_list("port_guid", "name")
-    }
+    # All of them: there are two or three, and to name hundreds of GUIDs costs more than to read those.
+    managers = {GUID(guid): name for guid, name in ManagerHost.objects.values_list("port_guid", "name")}
     by_guid = {port.guid: port for port in ports}
     by_hca: Mapping[int | None, list[Port]] = defaultdict(list)
     for port in ports:

@@ -48,7 +48,7 @@ def hear_both(heard_of: Sequence[tuple[Server, Sequence[Port]]], at: datetime) -
     pasted: dict[tuple[int, GUID], GUID] = {}
     unseen = [p.guid for server, ports in heard_of if server.subnet.looked_at for p in ports if p.seen_at is None]
     if unseen:
-        nodes = Port.objects.filter(seen_node_guid__in=unseen)
+        nodes = Port.objects.filter(seen_node_guid__among=unseen)
         for node, guid, subnet_id in nodes.values_list("seen_node_guid", "guid", "subnet_id"):
             if node is not None:
                 pasted[subnet_id, GUID(node)] = GUID(guid)

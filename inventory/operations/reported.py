@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from django.conf import settings
 from django.db import IntegrityError
@@ -19,12 +19,15 @@ from inventory.report import Report
 from inventory.subjects import port_subject, server_actor, server_subject
 from subnet.guid import GUID
 
+KEPT: Final = ("boot_id", "reported_at", "report", "report_digest")  # columns of a Server; `keep` leaves them to save
+
 
 @dataclass(slots=True)
 class Case:
     """A report, what the inventory holds about it, and what becomes of both.
 
-    Call `settle_hcas`, save `new_hcas`, call `settle_ports`, save `new_ports`, then ask for the receipt and `keep`.
+    Call `settle_hcas`, save `new_hcas`, call `settle_ports`, save `new_ports`, then ask for the receipt, `keep`, and
+    save the columns KEPT.
     """
 
     report: Report
@@ -196,12 +199,11 @@ class Case:
         )
 
     def keep(self) -> Iterable[Draft]:
-        """Keep the report itself; give one event for it, and one for each conflict it opened."""
+        """Keep the report itself, in the KEPT columns; give one event for it, and one for each conflict it opened."""
         server, report = self.server, self.report
         is_first, old_boot_id = not server.report_digest, server.boot_id
         server.boot_id, server.reported_at = report.boot_id, self.at
         server.report, server.report_digest = dict(report.raw), report.digest
-        server.save(update_fields=["boot_id", "reported_at", "report", "report_digest"])
         self.entries += hearing.boot_entries(server, old_boot_id, report.boot_id, self.at)
         before, after = dict(self.before), dict(self.after)
         if old_boot_id != report.boot_id:

@@ -5,7 +5,7 @@ moved between servers. What became of the server and its ports is kept as histor
 GUID in common share a transaction where they come at the same time, each with an event of its own.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -14,16 +14,16 @@ from django.utils import timezone
 from audit.record import record_all
 from audit.request_id import current_address, current_request_id
 from inventory import history
-from inventory.inserting import insert
+from inventory.inserting import insert, update
 from inventory.models import HCA, Port, Server
 from inventory.operations import hearing
 from inventory.operations.gathering import gather
 from inventory.operations.receipts import Receipt
-from inventory.operations.reported import Case
+from inventory.operations.reported import KEPT, Case
 from inventory.races import settle
 from inventory.reconcile import judge
 from inventory.report import Report
-from inventory.together import Together, all_or_each
+from inventory.together import Steps, Wish, all_or_each
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +35,10 @@ class Asked:
     request_id: str = field(default_factory=current_request_id)
     address: str = field(default_factory=current_address)
 
-    def names(self) -> Iterable[object]:
+    def names(self) -> frozenset[object]:
         """What it touches: its server, and every GUID that it names."""
-        yield self.server_id
-        for port in self.report.ports:
-            yield from (guid for guid in (port.guid, port.node_guid) if guid is not None)
+        guids = (guid for port in self.report.ports for guid in (port.guid, port.node_guid) if guid is not None)
+        return frozenset((self.server_id, *guids))
 
 
 def register_report(*, server: Server, report: Report) -> Receipt:
@@ -50,23 +49,18 @@ def register_report(*, server: Server, report: Report) -> Receipt:
     it, the other a conflict. A host name other than the enrolled one is not taken over: names stand in
     partitions.conf, and a tenant who is root could choose any. Costs the same number of queries for any inventory.
     """
-    return _alone(Asked(server.pk, report))
+    return settle(lambda: _register([Asked(server.pk, report)], timezone.now()))[0]
 
 
-def register_together(*, server: Server, report: Report) -> Receipt:
-    """As `register_report`, in one transaction with what other threads of this process bring at the same time."""
-    return _together(Asked(server.pk, report))
-
-
-def _alone(asked: Asked) -> Receipt:
-    return settle(lambda: _register([asked], timezone.now()))[0]
+def register_with_others(*, server: Server, report: Report) -> Steps[Receipt]:
+    """As `register_report`, in one transaction with what else wants to be registered at the same time."""
+    asked = Asked(server.pk, report)
+    receipt: Receipt = yield Wish(_register_all, asked, asked.names())
+    return receipt
 
 
 def _register_all(asked: Sequence[Asked]) -> Sequence[Receipt | Exception]:
     return all_or_each(lambda some: _register(some, timezone.now()), asked)
-
-
-_together = Together(_register_all, names=Asked.names)
 
 
 def _register(asked: Sequence[Asked], at: datetime) -> list[Receipt]:
@@ -79,9 +73,8 @@ def _register(asked: Sequence[Asked], at: datetime) -> list[Receipt]:
     for case in cases:
         case.settle_hcas()
     # In order of GUID, so that two transactions that name the same ports wait for each other instead of both.
-    HCA.objects.bulk_create(
-        sorted((hca for case in cases for hca in case.new_hcas), key=lambda hca: hca.node_guid or "")
-    )
+    new_hcas = sorted((hca for case in cases for hca in case.new_hcas), key=lambda hca: hca.node_guid or "")
+    insert(HCA, new_hcas, with_keys=True)
     for case in cases:
         case.settle_ports()
     changed = [case for case in cases if case.is_changed]
@@ -98,6 +91,7 @@ def _register(asked: Sequence[Asked], at: datetime) -> list[Receipt]:
     if alike:
         Server.objects.filter(pk__in=alike).update(reported_at=at)
     drafts = [draft for case in changed for draft in case.keep()]
+    update(Server, [case.server for case in changed], columns=KEPT)
     history.keep(entry for case in changed for entry in case.entries)
     record_all(drafts)
     return receipts

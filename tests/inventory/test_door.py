@@ -95,6 +95,24 @@ def test_a_taken_name_is_refused(token, credential, refused):
     assert refused(ENROL, enrolment(), token)[0] == 409
 
 
+def test_a_spoofed_guid_is_refused_for_that_port_logged_and_audited_and_changes_nothing(subnet, credential, caplog):
+    """The report itself is the server's own, so 200; what it claims of another's is a conflict for an operator."""
+    assert post(REPORTS, said(port(GUID_A)), credential).status_code == 200
+    spoofer, secret = enrolled(subnet, "srv-002")
+    before, events = Port.objects.values().get(), Event.objects.count()
+    answer = post(REPORTS, said(port(GUID_A), hostname="srv-002"), secret)
+    assert (answer.status_code, answer.json()["ports"][0]["outcome"]) == (200, "conflict")
+    assert "registered to another server; an operator decides" in answer.json()["ports"][0]["sentence"]
+    assert Port.objects.values().get() == before
+    added = list(Event.objects.order_by("number")[events:])
+    assert [event.action for event in added] == ["inventory:server:register", "inventory:port:conflict"]
+    assert (added[1].subject_key, added[1].after["claimed_by"]) == (GUID_A, spoofer.public_id)
+    assert f"srv-002 claims 1 ports that are not its own; the first: Port {GUID_A} is registered" in caplog.text
+    events = Event.objects.count()
+    post(REPORTS, said(port(GUID_A), hostname="srv-002"), secret)
+    assert Event.objects.count() == events  # the same claim again is no news
+
+
 def test_a_person_or_a_token_cannot_report(token, credential, refused):
     for secret in ("", token, "fui_" + "a" * 60, "\xe9"):
         assert refused(REPORTS, said(port(GUID_A)), secret)[0] == 401

@@ -199,3 +199,36 @@ def test_one_token_use_and_one_name_are_given_once(transactional_db, subnet):
     again = together(*[enrol(many, "srv-8", "8") for _ in range(4)])
     assert len({getattr(server, "pk", server) for server in again}) == 1
     assert Server.objects.count() == 3
+
+
+@pytest.mark.pg
+def test_groups_of_reports_that_name_the_same_guids_never_wait_for_each_other_for_ever(rivals):
+    """Two doors write new HCAs and ports by COPY, in opposite orders of their servers, with one GUID in common each."""
+    from audit.chain import verify
+    from inventory.models import HCA, Port, PortConflict
+    from inventory.operations import reports
+    from inventory.report import parse_report
+    from tests.inventory.reports import said
+
+    def guid(number, last=1):
+        return f"0x0002c903{number:07x}{last}"
+
+    def group(servers, first):
+        """Each server brings a port of its own between two that everybody claims."""
+        asked = []
+        for place, server in enumerate(servers):
+            own, shared = guid(first + place), guid(first // 1000 * 1000 + place)
+            ports = [port(shared, device="mlx5_0"), port(own, device="mlx5_1")]
+            asked.append(reports.Asked(server.pk, parse_report(said(*ports, hostname=server.hostname))))
+        return lambda: reports._register_all(asked)
+
+    for turn in range(1, 6):
+        one = group(rivals[:2], turn * 1000 + 100)
+        other = group(rivals[:1:-1], turn * 1000 + 200)
+        told = together(one, other)
+        assert not [answer for answer in told if answer is None or isinstance(answer, Exception)], told
+        outcomes_of = [outcomes(receipt) for answers in told for receipt in answers]
+        assert sorted(outcomes_of) == [["conflict", "new"]] * 2 + [["new", "new"]] * 2, outcomes_of
+    assert (Port.objects.count(), PortConflict.objects.count()) == (5 * 6, 5 * 2)
+    assert HCA.objects.exclude(server__in=rivals).count() == 0
+    assert verify().is_sound

@@ -1,86 +1,100 @@
-"""Who comes while another is at work is worked for together with the rest; each gets what is its own."""
-
-import threading
-import time
-from concurrent.futures import ThreadPoolExecutor
+"""What conversations want at the same time is done once for all of them; each gets what is its own."""
 
 import pytest
 
 from audit.chain import verify
 from audit.models import Event
-from audit.request_id import acting_from, request_id
+from audit.request_id import acting_from, current_address, current_request_id, request_id
 from inventory.models import Port, Server, ServerCredential
 from inventory.operations import enrolling, reports
 from inventory.report import parse_report
-from inventory.together import MOST, Together
+from inventory.together import MOST, Wish, answer, answer_all, in_the_name_of_now
 from tests.inventory.reports import GUID_A, GUID_B, enrolled, outcomes, port, said
 
 
 class Work:
-    """Work that stands still until the test lets it go on; it notes what it was given at once."""
+    """Work that notes what it was given at once."""
 
     def __init__(self):
-        self.batches, self.began, self.may_go = [], threading.Semaphore(0), threading.Semaphore(0)
+        self.batches = []
 
     def __call__(self, asked):
         self.batches.append(list(asked))
-        self.began.release()
-        assert self.may_go.acquire(timeout=20)
         return [ValueError(text) if text.endswith("!") else text.upper() for text in asked]
 
 
-def ask(work, *texts):
-    """The answers to `texts`, all but the first asked while the first is worked on."""
-    together = Together(work, names=lambda text: text[:1])
-    with ThreadPoolExecutor(len(texts)) as pool:
-        asked = [pool.submit(together, texts[0])]
-        assert work.began.acquire(timeout=20)
-        for place, text in enumerate(texts[1:], 1):
-            asked.append(pool.submit(together, text))
-            deadline = time.monotonic() + 20
-            while len(together._queue) < place:
-                assert time.monotonic() < deadline, "it does not wait in line"
-                time.sleep(0.001)
-        for _ in texts:
-            work.may_go.release()
-        errors = [one.exception(timeout=20) for one in asked]
-        return [one.result() if error is None else f"raised {error}" for one, error in zip(asked, errors, strict=True)]
+def conversation(work, *texts):
+    """Wants each of `texts`, one after the other; its answer is what it got."""
+    got = []
+    for text in texts:
+        try:
+            got.append((yield Wish(work, text, frozenset(text[:1]))))
+        except ValueError as error:
+            got.append(f"caught {error}")
+    return got
 
 
-def test_one_alone_is_worked_for_at_once():
+def test_one_alone_gets_its_answer():
     work = Work()
-    work.may_go.release()
-    assert Together(work, names=lambda text: text)("a") == "A"
-    assert work.batches == [["a"]]
+    assert answer(conversation(work, "a", "b")) == ["A", "B"]
+    assert work.batches == [["a"], ["b"]]
 
 
-def test_those_that_wait_are_worked_for_together_and_each_gets_its_own():
-    work = Work()
-    assert ask(work, "a", "b", "c!", "d") == ["A", "B", "raised c!", "D"]
-    assert work.batches == [["a"], ["b", "c!", "d"]]
+def test_those_that_want_the_same_are_worked_for_together_and_each_gets_its_own():
+    work, other = Work(), Work()
+    told = answer_all([conversation(work, "a", "x"), conversation(work, "b!"), conversation(other, "c"), empty()])
+    assert told == [["A", "X"], ["caught b!"], ["C"], "nothing"]
+    assert (work.batches, other.batches) == ([["a", "b!"], ["x"]], [["c"]])
+
+
+def empty():
+    return "nothing"
+    yield
 
 
 def test_two_that_share_a_name_are_never_worked_for_together_and_keep_their_order():
     work = Work()
-    assert ask(work, "a", "b1", "c", "b2", "b3") == ["A", "B1", "C", "B2", "B3"]
-    assert work.batches == [["a"], ["b1", "c"], ["b2"], ["b3"]]
+    told = answer_all([conversation(work, text) for text in ("a", "b1", "c", "b2", "b3")])
+    assert told == [["A"], ["B1"], ["C"], ["B2"], ["B3"]]
+    assert work.batches == [["a", "b1", "c"], ["b2"], ["b3"]]
 
 
-def test_what_the_work_raises_everybody_gets_and_the_next_are_served():
+def test_what_the_work_raises_everybody_gets_and_a_conversation_that_fails_stops_no_other():
     def fails(asked):
         raise LookupError(asked[0])
 
-    together = Together(fails, names=lambda text: text)
-    for text in ("a", "b"):
-        with pytest.raises(LookupError, match=text):
-            together(text)
+    def short(asked):
+        return asked[1:]
+
+    told = answer_all([conversation(fails, "a"), conversation(fails, "b"), conversation(short, "c"), empty()])
+    assert [type(one).__name__ for one in told] == ["LookupError", "LookupError", "RuntimeError", "str"]
+    with pytest.raises(LookupError, match="a"):
+        answer(conversation(fails, "a"))
 
 
 def test_there_is_an_end_to_how_many():
     work = Work()
-    texts = [chr(200 + number) for number in range(MOST + 3)]
-    ask(work, *texts)
-    assert [len(batch) for batch in work.batches] == [1, MOST, 2]
+    answer_all([conversation(work, chr(200 + number)) for number in range(MOST + 3)])
+    assert [len(batch) for batch in work.batches] == [MOST, 3]
+
+
+def test_a_conversation_goes_on_in_the_name_of_the_request_that_began_it():
+    def who():
+        told = [(current_request_id(), current_address())]
+        yield Wish(Work(), "a", frozenset())
+        told.append((current_request_id(), current_address()))
+        try:
+            yield Wish(Work(), "b!", frozenset())
+        except ValueError:
+            told.append((current_request_id(), current_address()))
+        return told
+
+    begun = []
+    for number in (1, 2):
+        with request_id(f"request {number}"), acting_from(f"10.0.0.{number}"):
+            begun.append(in_the_name_of_now(who()))
+    assert answer_all(begun) == [[(f"request {number}", f"10.0.0.{number}")] * 3 for number in (1, 2)]
+    assert (current_request_id(), current_address()) == ("", "")
 
 
 # --- reports and enrolments that share a transaction -----------------------------------------------------------------
@@ -145,7 +159,7 @@ def test_new_changed_and_unchanged_reports_in_one_transaction(subnet):
 
 def test_what_a_report_touches_is_its_server_and_every_guid():
     report = parse_report(said(port(GUID_A), port(None, device="mlx5_1")))
-    assert set(reports.Asked(7, report, "", "").names()) == {7, GUID_A, GUID_A[:-1] + "0"}
+    assert reports.Asked(7, report, "", "").names() == {7, GUID_A, GUID_A[:-1] + "0"}
 
 
 @pytest.mark.django_db
