@@ -109,6 +109,7 @@ class House:
         return {
             "DJANGO_SETTINGS_MODULE": "fabricui.settings",
             "FABRICUI_DEMO": "1",
+            "FABRICUI_MFA": "off",  # who tries the demo has one password from the terminal; its pages say so
             "FABRICUI_DATA_DIR": str(self.folder),
             "DATABASE_URL": f"sqlite://{self.folder / 'fabricui.sqlite3'}",
             "REDIS_URL": os.environ.get("REDIS_URL") or private_url(self.folder),

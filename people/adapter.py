@@ -69,6 +69,10 @@ class ClosedAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth has
         """Change the password, with its event."""
         operations.set_password(person=user, password=password, actor=actor_of(self.request.user))
 
+    def is_reauthentication_required(self, *, app: str, **kwargs: Any) -> bool:
+        """Never by allauth: people.fresh asks, and keeps what was posted."""
+        return False
+
     def add_message(self, request: HttpRequest, level: int, *args: Any, **kwargs: Any) -> None:
         """Say nothing about signing in or out: the page that follows says it."""
 

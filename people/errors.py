@@ -19,3 +19,11 @@ class BadSlug(PeopleError):
 
 class NoSuchTheme(PeopleError):
     """Colours we do not have."""
+
+
+class NoSecondFactor(PeopleError):
+    """Somebody's second factor that is not there."""
+
+
+class LastAdmin(PeopleError):
+    """The only administrator, who would be none any more."""

@@ -19,7 +19,7 @@ from audit.record import record
 from audit.request_id import current_address
 from audit.values import Actor, ActorKind, Subject
 from people.actor import person_subject, tenant_subject
-from people.errors import BadSlug, NoSuchTheme, PersonExists, TenantExists
+from people.errors import BadSlug, LastAdmin, NoSuchTheme, PersonExists, TenantExists
 from people.models import Tenant, TenantRole, Token, User
 
 TOKEN_USE_S: Final = 3600  # a program that works all day is one event an hour
@@ -77,6 +77,35 @@ def set_password(*, person: User, password: str, actor: Actor) -> None:
     with transaction.atomic():
         person.save(update_fields=["password"])
         record(action=Action.PERSON_PASSWORD, actor=actor, subject=person_subject(person))
+
+
+@transaction.atomic
+def set_role(*, person: User, role: str, actor: Actor, reason: str = "") -> None:
+    """Make `person` an administrator, operator, auditor or nobody for the provider. No change, no event.
+
+    Their sessions end, so whoever needs a second factor now sets it up at the next login. Raises LastAdmin.
+    """
+    wanted = User.Role(role)
+    held = User.objects.select_for_update().get(pk=person.pk)
+    if held.role == wanted:
+        return
+    if held.role == User.Role.ADMIN and not others_administer(held):
+        raise LastAdmin(f"{person} is the only administrator. Make another person one first.")
+    before, person.role, person.sessions_ended_at = held.role, wanted, timezone.now()
+    person.save(update_fields=["role", "sessions_ended_at"])
+    record(
+        action=Action.PERSON_ROLE,
+        actor=actor,
+        subject=person_subject(person),
+        before={"role": before},
+        after={"role": wanted},
+        reason=reason,
+    )
+
+
+def others_administer(person: User) -> bool:
+    """Whether there is an administrator who can sign in beside `person`."""
+    return bool(User.objects.active().filter(role=User.Role.ADMIN).exclude(pk=person.pk).exists())
 
 
 @transaction.atomic

@@ -23,8 +23,8 @@ class PersonQuerySet(models.QuerySet["User"]):
         return self.filter(is_active=True)
 
     def operators(self) -> PersonQuerySet:
-        """Keep active operators."""
-        return self.active().filter(role="OPERATOR")
+        """Keep active operators; administrators are."""
+        return self.active().filter(role__in=["OPERATOR", "ADMIN"])
 
     def auditors(self) -> PersonQuerySet:
         """Keep active auditors."""

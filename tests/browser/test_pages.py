@@ -127,6 +127,8 @@ def addresses(site) -> dict[str, str]:
     pages["way back"] = f"{reverse('console:as_of_back')}?at={then}"
     pages["print"] = reverse("console:audit_export", args=["print"])
     pages["nothing"] = "/nonsense/"
+    for name in ("mfa_index", "mfa_activate_totp", "account_change_password", "account_logout"):
+        pages[name] = reverse(name)
     return pages
 
 
