@@ -27,3 +27,11 @@ class NoSecondFactor(PeopleError):
 
 class LastAdmin(PeopleError):
     """The only administrator, who would be none any more."""
+
+
+class TooManyTokens(PeopleError):
+    """A person who has as many tokens as one may have."""
+
+
+class NoSuchScope(PeopleError):
+    """Something that a token cannot be for, or not this person's."""

@@ -19,9 +19,19 @@ from audit.record import record
 from audit.request_id import current_address
 from audit.values import Actor, ActorKind, Subject
 from people.actor import person_subject, tenant_subject
-from people.errors import BadSlug, LastAdmin, NoSuchTheme, PersonExists, TenantExists
+from people.errors import (
+    BadSlug,
+    LastAdmin,
+    NoSuchScope,
+    NoSuchTheme,
+    PersonExists,
+    TenantExists,
+    TooManyTokens,
+)
 from people.models import Tenant, TenantRole, Token, User
+from people.scopes import scopes_of
 
+MOST_TOKENS: Final = 20  # a person's, expired ones as well: they stay until somebody revokes them
 TOKEN_USE_S: Final = 3600  # a program that works all day is one event an hour
 
 _READABLE: Final = "abcdefghjkmnpqrstuvwxyz23456789"  # nothing that is mistaken for something else when read aloud
@@ -195,6 +205,19 @@ def create_token(
         tenant_key=tenant.public_id if tenant is not None else "",
     )
     return token, text
+
+
+@transaction.atomic
+def create_own_token(
+    *, person: User, name: str, lifetime: timedelta, scopes: Sequence[str], actor: Actor
+) -> tuple[Token, str]:
+    """Create a token that a person asked for themselves; as `create_token`. Raises TooManyTokens, NoSuchScope."""
+    User.objects.select_for_update().get(pk=person.pk)
+    if Token.objects.filter(user=person).count() >= MOST_TOKENS:
+        raise TooManyTokens(f"You have {MOST_TOKENS} tokens. Revoke one that no program needs any more.")
+    if not scopes or not set(scopes) <= {scope.name for scope in scopes_of(person)}:
+        raise NoSuchScope("A token is for one or more of the things that the page lists.")
+    return create_token(person=person, name=name, lifetime=lifetime, scopes=scopes, actor=actor)
 
 
 @transaction.atomic

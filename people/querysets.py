@@ -62,6 +62,10 @@ class PersonManager(UserManager["User"].from_queryset(PersonQuerySet)):  # type:
 class TokenManager(AuthTokenManager, models.Manager["Token"]):  # type: ignore[misc]  # knox has no types
     """Tokens; knox's `create` returns a row together with the token's text, which is stored nowhere."""
 
+    def visible_to(self, user: User | AnonymousUser) -> models.QuerySet[Token]:
+        """Keep the person's own: nobody sees or revokes another's here."""
+        return self.filter(user=user) if user.is_authenticated else self.none()
+
     def issue(self, user: User, *, lifetime: timedelta, **fields: Any) -> tuple[Token, str]:
         """Create a token that expires after `lifetime`; return it and its text."""
         issued: tuple[Token, str] = cast(Any, self).create(user, expiry=lifetime, **fields)

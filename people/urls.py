@@ -3,7 +3,7 @@
 from allauth.account import views as allauth_views
 from django.urls import path
 
-from people import mfa_views, views
+from people import mfa_views, token_views, views
 
 urlpatterns = [
     path("login/", views.login, name="account_login"),
@@ -18,5 +18,7 @@ urlpatterns = [
     path("second-factor/remove/", mfa_views.deactivate, name="mfa_deactivate_totp"),
     path("second-factor/codes/", mfa_views.view_codes, name="mfa_view_recovery_codes"),
     path("second-factor/codes/new/", mfa_views.generate_codes, name="mfa_generate_recovery_codes"),
+    path("tokens/", token_views.tokens, name="tokens"),
+    path("tokens/<str:key>/revoke/", token_views.revoke, name="token_revoke"),
     path("theme/", views.theme, name="set_theme"),
 ]

@@ -127,7 +127,7 @@ def addresses(site) -> dict[str, str]:
     pages["way back"] = f"{reverse('console:as_of_back')}?at={then}"
     pages["print"] = reverse("console:audit_export", args=["print"])
     pages["nothing"] = "/nonsense/"
-    for name in ("mfa_index", "mfa_activate_totp", "account_change_password", "account_logout"):
+    for name in ("mfa_index", "mfa_activate_totp", "account_change_password", "account_logout", "tokens"):
         pages[name] = reverse(name)
     return pages
 
