@@ -9,6 +9,7 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
 
 from people import second_factor
 from people.actor import actor_of
@@ -57,7 +58,7 @@ def _own(view: Any) -> Any:
 
 
 authenticate = base.authenticate  # the second step of a login, so nobody is signed in yet
-index = never_cache(person_required(base.index))
+index = require_safe(never_cache(person_required(base.index)))
 activate = _own(_Activate.as_view())
 deactivate = _own(_Deactivate.as_view())
 view_codes = _own(codes.view_recovery_codes)
