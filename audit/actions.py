@@ -38,6 +38,7 @@ class Action(StrEnum):
 
     # people
     PERSON_CREATE = "people:person:create", "created"
+    PERSON_LOCK = "people:person:lock", "locked the account of"
     PERSON_LOGIN = "people:person:login", "signed in"
     PERSON_LOGIN_FAILED = "people:person:login-failed", "failed to sign in"
     PERSON_LOGIN_REFUSED = "people:person:login-refused", "was refused after too many attempts to sign in"
@@ -47,6 +48,8 @@ class Action(StrEnum):
     PERSON_ROLE = "people:person:role", "changed the role of"
     PERSON_THEME = "people:person:theme", "changed the colours of"
     ROLE_GIVE = "people:role:give", "gave a role to"
+    ROLE_TAKE = "people:role:take", "took a role from"
+    PERSON_UNLOCK = "people:person:unlock", "unlocked the account of"
     SECOND_FACTOR_ADD = "people:second-factor:add", "set up the second factor of"
     SECOND_FACTOR_CODES = "people:second-factor:codes", "made new recovery codes of"
     SECOND_FACTOR_REMOVE = "people:second-factor:remove", "removed the second factor of"

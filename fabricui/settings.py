@@ -119,7 +119,7 @@ AUTHENTICATION_BACKENDS = [
 ]
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "/"
-ACCOUNT_ADAPTER = "people.adapter.ClosedAdapter"  # accounts are made by an operator, never by signing up
+ACCOUNT_ADAPTER = "people.adapter.ClosedAdapter"  # accounts are made by an administrator, never by signing up
 ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*", "password2*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"

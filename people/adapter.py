@@ -17,14 +17,14 @@ from people.models import User
 
 
 class ClosedAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth has no types
-    """Accounts are made by an operator."""
+    """Accounts are made by an administrator."""
 
     error_messages = {
         **DefaultAccountAdapter.error_messages,
         "username_password_mismatch": "User name or password is wrong. Type both again; in the password, upper and "
         "lower case count.",
         "too_many_login_attempts": "Too many failed attempts. Nothing was checked this time: wait five minutes, then "
-        "try again. An operator can give you a new password.",
+        "try again. An administrator can give you a new password.",
         "enter_current_password": "This is not your present password.",
     }
 

@@ -35,3 +35,15 @@ class TooManyTokens(PeopleError):
 
 class NoSuchScope(PeopleError):
     """Something that a token cannot be for, or not this person's."""
+
+
+class NotToOneself(PeopleError):
+    """What nobody does to their own account."""
+
+
+class NoReason(PeopleError):
+    """A change of somebody's account without a reason."""
+
+
+class NoSuchRole(PeopleError):
+    """A role that is none, or that a person does not have."""

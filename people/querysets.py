@@ -30,6 +30,25 @@ class PersonQuerySet(models.QuerySet["User"]):
         """Keep active auditors."""
         return self.active().filter(role="AUDITOR")
 
+    def named_like(self, text: str) -> PersonQuerySet:
+        """Keep those in whose user name or name `text` stands; all for an empty one."""
+        return self.filter(
+            models.Q(username__icontains=text)
+            | models.Q(first_name__icontains=text)
+            | models.Q(last_name__icontains=text)
+        )
+
+    def with_second_factor(self) -> PersonQuerySet:
+        """Add `has_second_factor` to each row, and `is_from_provider`: do they sign in with the OpenID provider?"""
+        from allauth.mfa.models import Authenticator  # both need the model of people first
+        from allauth.socialaccount.models import SocialAccount
+
+        totp = Authenticator.objects.filter(user=models.OuterRef("pk"), type=Authenticator.Type.TOTP)
+        return self.annotate(
+            has_second_factor=models.Exists(totp),
+            is_from_provider=models.Exists(SocialAccount.objects.filter(user=models.OuterRef("pk"))),
+        )
+
     def visible_to(self, user: User | AnonymousUser) -> PersonQuerySet:
         """Keep those `user` may know of: all for operators and auditors, else the people of the same tenants."""
         if may_review(user):

@@ -23,6 +23,7 @@ from people.actor import person_subject
 from people.errors import NoSecondFactor
 from people.models import User
 from people.permissions import is_operator
+from people.sessions import end_all
 
 SHOWN: Final = "second_factor"  # in the session: its person has one, so that no page has to ask
 
@@ -98,8 +99,6 @@ def reset(*, person: User, actor: Actor, reason: str) -> None:
 
     Whoever owes one sets up another at the next login, so the password alone opens that page: give a new one too.
     """
-    from people.sessions import end_all
-
     if not Authenticator.objects.filter(user=person).exists():
         raise NoSecondFactor(f"{person} has no second factor that could be reset.")
     Authenticator.objects.filter(user=person).delete()

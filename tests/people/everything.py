@@ -127,6 +127,19 @@ def everything() -> Everything:
     for page in ("qualification", "adoption"):
         for step in ("", "_run", "_sign", "_mode", "_look", "_adopt", "_place", "_default"):
             arguments[f"console:{page}{step}"] = [ids["subnet"]]
+    for step in (
+        "",
+        "_role",
+        "_give_role",
+        "_take_role",
+        "_lock",
+        "_unlock",
+        "_second_factor",
+        "_sessions",
+        "_password",
+    ):
+        arguments[f"console:person{step}"] = [people["viewer"].public_id]
+    arguments["console:tenant"] = [provider.acme.public_id]
     forms = {
         "console:board_move": {
             "server": ids["server"], "source": site.training.public_id, "target": site.inference.public_id,
@@ -138,6 +151,8 @@ def everything() -> Everything:
         "console:adoption_adopt": {"observation": look.public_id},
         "console:adoption_place": {"observation": look.public_id},
         "console:adoption_default": {"how": "discard"},
+        "console:person_give_role": {"tenant": provider.acme.public_id, "role": "ADMIN"},
+        "console:person_take_role": {"tenant": provider.acme.public_id},
         "console:qualification_sign": {"report": Qualification.objects.latest("pk").public_id},
     }  # fmt: skip
     return Everything(people, arguments, forms)
