@@ -52,11 +52,18 @@ def touch(request: HttpRequest) -> None:
     """Note that the person is still there, unless it is only their page that asks."""
     now = timezone.now().timestamp()
     request.session.setdefault(BEGAN, now)  # a session from before this rule begins with it
-    by_itself = request.method == "GET" and (
-        request.headers.get("HX-Request") == "true" or "text/event-stream" in request.headers.get("Accept", "")
-    )
-    if SEEN not in request.session or (not by_itself and now - request.session[SEEN] > SEEN_EVERY_S):
+    if SEEN not in request.session or (not _asks_by_itself(request) and now - request.session[SEEN] > SEEN_EVERY_S):
         request.session[SEEN] = now
+
+
+def _asks_by_itself(request: HttpRequest) -> bool:
+    """Whether a script of the page asks: htmx says so, and a browser says what is no going to a page."""
+    told = request.headers
+    return request.method == "GET" and (
+        told.get("HX-Request") == "true"
+        or told.get("Sec-Fetch-Mode", "navigate") != "navigate"
+        or "text/event-stream" in told.get("Accept", "")
+    )
 
 
 @transaction.atomic

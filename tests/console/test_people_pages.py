@@ -120,11 +120,12 @@ def test_the_only_administrator_stays_one_and_unlocked(admin, anna, ada):
 
 
 @pytest.mark.parametrize("step", ["lock", "second_factor", "password"])
-def test_nobody_does_these_to_themselves(admin, anna, step):
+def test_nobody_does_these_to_themselves(admin, anna, ada, step):
+    do(admin, ada, "role", role="ADMIN")
     set_up(anna)
     answer = do(admin, anna, step)
     assert answer.status_code == 409
-    assert "This is your own account." in answer.content.decode()
+    assert "Another administrator does that." in answer.content.decode()
     assert admin.get(PEOPLE).status_code == 200
 
 

@@ -51,7 +51,9 @@ def test_a_session_ends_when_nothing_is_done(olga, client, settings, later):
     assert "nothing was done" in event.reason
 
 
-@pytest.mark.parametrize("headers", [{"HX-Request": "true"}, {"Accept": "text/event-stream"}])
+@pytest.mark.parametrize(
+    "headers", [{"HX-Request": "true"}, {"Accept": "text/event-stream"}, {"Sec-Fetch-Mode": "cors"}]
+)
 def test_a_page_that_asks_by_itself_keeps_no_session_alive(olga, client, settings, later, headers):
     sign_in(client, olga)
     for minutes in range(5, settings.SESSION_IDLE_MIN, 5):

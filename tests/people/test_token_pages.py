@@ -21,7 +21,7 @@ ASKED = {"name": "provisioning", "days": "30", "scopes": ["server:cleaned"]}
 
 
 @pytest.fixture
-def browser(olga, client_of):
+def olgas(olga, client_of):
     return client_of(olga)
 
 
@@ -33,9 +33,9 @@ def door(text):
         )  # fmt: skip
 
 
-def test_a_token_is_made_shown_once_used_and_revoked_at_once(browser, olga):
-    assert "No token yet" in browser.get(PAGE).content.decode()
-    made = browser.post(PAGE, ASKED)
+def test_a_token_is_made_shown_once_used_and_revoked_at_once(olgas, olga):
+    assert "No token yet" in olgas.get(PAGE).content.decode()
+    made = olgas.post(PAGE, ASKED)
     assert made.status_code == 201
     assert "no-store" in made["Cache-Control"]
     text = re.search(r'id="new-token">(fui_\w+)<', made.content.decode())[1]
@@ -44,29 +44,29 @@ def test_a_token_is_made_shown_once_used_and_revoked_at_once(browser, olga):
     assert timedelta(days=29) < token.expiry - token.created < timedelta(days=31)
 
     assert door(text).status_code == 404  # it gets in; there is no such server
-    later = browser.get(PAGE).content.decode()
+    later = olgas.get(PAGE).content.decode()
     assert text not in later
     assert token.token_key in later
-    response = browser.post(reverse("token_revoke", args=[token.token_key]))
+    response = olgas.post(reverse("token_revoke", args=[token.token_key]))
     assert (response.status_code, response.url) == (302, PAGE)
     assert door(text).status_code == 401
-    assert "worth nothing from now on" in browser.get(PAGE).content.decode()
+    assert "worth nothing from now on" in olgas.get(PAGE).content.decode()
     assert text not in str(list(Event.objects.values()))
     told = Event.objects.filter(action__startswith="people:token:").order_by("number").values_list("action", flat=True)
     assert told[0] == "people:token:create"
     assert "people:token:revoke" in told
 
 
-def test_a_closed_account_takes_its_tokens_with_it(browser, olga):
-    text = re.search(r'id="new-token">(fui_\w+)<', browser.post(PAGE, ASKED).content.decode())[1]
+def test_a_closed_account_takes_its_tokens_with_it(olgas, olga):
+    text = re.search(r'id="new-token">(fui_\w+)<', olgas.post(PAGE, ASKED).content.decode())[1]
     User.objects.update(is_active=False)
     assert door(text).status_code == 401
 
 
-def test_nobody_sees_or_revokes_anothers(olga, ada, client_of, browser):
+def test_nobody_sees_or_revokes_anothers(olga, ada, client_of, olgas):
     token, _ = operations.create_token(person=ada, name="ada's own", lifetime=timedelta(days=1), actor=SYSTEM)
-    assert "ada&#x27;s own" not in browser.get(PAGE).content.decode()
-    assert browser.post(reverse("token_revoke", args=[token.token_key])).status_code == 404
+    assert "ada&#x27;s own" not in olgas.get(PAGE).content.decode()
+    assert olgas.post(reverse("token_revoke", args=[token.token_key])).status_code == 404
     assert Token.objects.count() == 1
     assert "ada&#x27;s own" in client_of(ada).get(PAGE).content.decode()
 
@@ -89,17 +89,17 @@ def test_who_may_do_nothing_by_program_is_told_so_and_gets_none(charlie, client_
         ({"scopes": []}, "Say what the token is for."), ({"scopes": ["everything"]}, "valid choice"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_is_told_at_its_field(browser, wrong, told):
-    answer = browser.post(PAGE, {**ASKED, **wrong})
+def test_what_cannot_be_is_told_at_its_field(olgas, wrong, told):
+    answer = olgas.post(PAGE, {**ASKED, **wrong})
     assert answer.status_code == 422
     assert told in answer.content.decode()
     assert not Token.objects.exists()
 
 
-def test_there_is_an_end_to_them(browser, olga, monkeypatch):
+def test_there_is_an_end_to_them(olgas, olga, monkeypatch):
     monkeypatch.setattr(operations, "MOST_TOKENS", 1)
-    assert browser.post(PAGE, ASKED).status_code == 201
-    answer = browser.post(PAGE, ASKED)
+    assert olgas.post(PAGE, ASKED).status_code == 201
+    answer = olgas.post(PAGE, ASKED)
     assert answer.status_code == 422
     assert "You have 1 tokens" in answer.content.decode()
     with pytest.raises(TooManyTokens):
@@ -108,10 +108,10 @@ def test_there_is_an_end_to_them(browser, olga, monkeypatch):
         )
 
 
-def test_making_one_asks_again_who_it_is_and_keeps_what_was_filled_in(browser, settings):
+def test_making_one_asks_again_who_it_is_and_keeps_what_was_filled_in(olgas, settings):
     settings.FRESH_LOGIN_MIN = 15
-    asked = browser.post(PAGE, ASKED).content.decode()
+    asked = olgas.post(PAGE, ASKED).content.decode()
     assert "Is it still you?" in asked
     assert 'name="scopes" value="server:cleaned"' in asked
     assert not Token.objects.exists()
-    assert browser.post(PAGE, {**ASKED, "fresh_password": PASSWORD}).status_code == 201
+    assert olgas.post(PAGE, {**ASKED, "fresh_password": PASSWORD}).status_code == 201
