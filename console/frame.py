@@ -13,7 +13,7 @@ from deploy import drifting
 from deploy.drift_models import Drift
 from deploy.models import Fence, Rollout
 from inventory.models import Subnet
-from people.permissions import may_review
+from people.permissions import is_admin, is_auditor, may_review
 from probes.alarms import open_leaks
 from probes.models import Incident
 
@@ -27,6 +27,8 @@ PAGES = (
     ("Probes", "probes:overview", "activity"),
     ("Audit", "console:audit", "history"),
 )
+# Only for those who look after people, or after those who do.
+PEOPLE = ("People", "console:people", "user")
 # Pages beside the list of servers: the same place in the navigation.
 INVENTORY = ("console:conflicts", "console:leaves", "console:strays", "console:labels", "console:enrolment")
 
@@ -152,9 +154,11 @@ def _leaks(request: HttpRequest) -> list[Incident]:
 
 def _navigation(request: HttpRequest) -> list[NavigationItem]:
     items = []
-    for title, name, icon in PAGES:
+    pages = [*PAGES, PEOPLE] if is_admin(request.user) or is_auditor(request.user) else PAGES
+    for title, name, icon in pages:
         address = reverse(name)
         places = (address, *(reverse(page) for page in INVENTORY)) if name == "console:servers" else (address,)
+        places = (address, reverse("console:tenants")) if name == "console:people" else places
         items.append(NavigationItem(title, address, icon, is_current=request.path.startswith(places)))
     return items
 

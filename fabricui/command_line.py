@@ -53,6 +53,11 @@ def why_not_up() -> str:
     database = Path(str(settings.DATABASES["default"]["NAME"]))
     if settings.DEMO or (database.parent / "this-is-a-demo").exists():
         return f"The database {database} belongs to a demo. Name your own in DATABASE_URL (docs/settings.md)."
+    if settings.MFA == "off" or not settings.FRESH_LOGIN_MIN:
+        return (
+            "FABRICUI_MFA=off and FABRICUI_FRESH_LOGIN_MIN=0 are for the demo and for tests. Remove them: operators "
+            "set up their second factor at their next login (docs/people.md)."
+        )
     import django
 
     django.setup()

@@ -57,6 +57,17 @@ def words(name: str, default: str) -> list[str]:
     return [word.strip() for word in os.environ.get(name, default).split(",") if word.strip()]
 
 
+def pairs(name: str, default: str, *, allowed: tuple[str, ...]) -> dict[str, str]:
+    """The variable as `word=value` pairs, separated by commas; each value one of `allowed`."""
+    found = {}
+    for pair in words(name, default):
+        word, _, value = (part.strip() for part in pair.rpartition("="))
+        if not word or value not in allowed:
+            raise BadEnvironment(f"{name}: {pair} is not a word, an equals sign and one of {', '.join(allowed)}.")
+        found[word] = value
+    return found
+
+
 def spans(name: str, default: str, *, least: int, most: int) -> tuple[tuple[int, int], ...]:
     """The variable as ranges of numbers, `0x0100-0x7dff,0x0010`, first and last of each; all within least to most."""
     found = []

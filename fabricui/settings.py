@@ -24,7 +24,10 @@ ALLOWED_HOSTS = environment.words("FABRICUI_HOSTS", "127.0.0.1,localhost")
 CSRF_TRUSTED_ORIGINS = environment.words("FABRICUI_ORIGINS", "")
 BEHIND_TLS = environment.flag("FABRICUI_TLS", False)
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = BEHIND_TLS
-SESSION_COOKIE_AGE = 12 * 3600
+# Both ends of a session are kept by people.sessions; the cookie only outlives neither.
+SESSION_HOURS = environment.number("FABRICUI_SESSION_HOURS", 12, least=1)
+SESSION_IDLE_MIN = environment.number("FABRICUI_SESSION_IDLE_MIN", 60, least=5)
+SESSION_COOKIE_AGE = SESSION_HOURS * 3600
 SECURE_CONTENT_TYPE_NOSNIFF = True
 X_FRAME_OPTIONS = "DENY"
 SECURE_CSP = {
@@ -56,6 +59,9 @@ INSTALLED_APPS = [
     "audit",
     "allauth",
     "allauth.account",
+    "allauth.mfa",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
     "rules",
     "knox",
     "rest_framework",
@@ -81,6 +87,7 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "audit.request_id.RequestIdMiddleware",
     "audit.unavailable.TrailUnavailableMiddleware",
+    "people.signed_in.SignedInMiddleware",
 ]
 if LISTENER == "register":  # it knows no people: no sessions, no forms, no pages
     MIDDLEWARE = [
@@ -112,11 +119,52 @@ AUTHENTICATION_BACKENDS = [
 ]
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "/"
-ACCOUNT_ADAPTER = "people.adapter.ClosedAdapter"  # accounts are made by an operator, never by signing up
+ACCOUNT_ADAPTER = "people.adapter.ClosedAdapter"  # accounts are made by an administrator, never by signing up
 ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*", "password2*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_RATE_LIMITS = {"login": "30/m/ip", "login_failed": "10/m/ip,5/5m/key"}
+# Operators and administrators need a second factor; "off" is for the demo and for tests, and `./run up` refuses it.
+MFA = environment.choice("FABRICUI_MFA", "required", ("required", "off"))
+MFA_ADAPTER = "people.second_factor.SecondFactorAdapter"
+MFA_TOTP_ISSUER = "FabricUI"
+MFA_TOTP_TOLERANCE = 1  # telephones' clocks are half a minute off
+MFA_RECOVERY_CODES_SHOW_ONCE = True
+# First encrypts, all decrypt; empty: derived from SECRET_KEY.
+MFA_KEYS = environment.words("FABRICUI_MFA_KEYS", "")
+# How long ago a person may have shown who they are for a rollout; 0 never asks, and `./run up` refuses it.
+FRESH_LOGIN_MIN = environment.number("FABRICUI_FRESH_LOGIN_MIN", 15)
+# One OpenID provider, beside local accounts; without an issuer there is none (docs/people.md).
+OIDC_ISSUER = environment.text("FABRICUI_OIDC_ISSUER", "").rstrip("/")
+OIDC_NAME = environment.text("FABRICUI_OIDC_NAME", "single sign-on")
+OIDC_ROLE_CLAIM = environment.text("FABRICUI_OIDC_ROLE_CLAIM", "")
+OIDC_ROLES = environment.pairs("FABRICUI_OIDC_ROLES", "", allowed=("admin", "operator", "auditor"))
+if OIDC_ISSUER and not OIDC_ISSUER.startswith(("https://", "http://127.0.0.1:")):
+    raise environment.BadEnvironment(f"FABRICUI_OIDC_ISSUER={OIDC_ISSUER} does not begin with https://.")
+if bool(OIDC_ROLE_CLAIM) != bool(OIDC_ROLES):
+    raise environment.BadEnvironment(
+        "FABRICUI_OIDC_ROLE_CLAIM and FABRICUI_OIDC_ROLES go together: the claim that holds groups, and which of them "
+        "gives which role. Set both or neither."
+    )
+
+
+def openid_providers(issuer: str, client_id: str, secret: str, name: str) -> dict[str, Any]:
+    """What allauth is told of the provider; nothing without an issuer."""
+    app = {"provider_id": "sso", "name": name, "client_id": client_id, "secret": secret}
+    apps = [{**app, "settings": {"server_url": issuer}}] if issuer else []
+    return {"openid_connect": {"OAUTH_PKCE_ENABLED": True, "APPS": apps}}
+
+
+SOCIALACCOUNT_PROVIDERS = openid_providers(
+    OIDC_ISSUER,
+    environment.text("FABRICUI_OIDC_CLIENT_ID", ""),
+    environment.text("FABRICUI_OIDC_SECRET", ""),
+    OIDC_NAME,
+)
+SOCIALACCOUNT_ADAPTER = "people.openid.OpenIDAdapter"
+# A form that ends at the provider would need every address of its own chain of logins in the CSP; a link does not.
+SOCIALACCOUNT_LOGIN_ON_GET = True
+SOCIALACCOUNT_REQUESTS_TIMEOUT = 5
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},

@@ -49,6 +49,7 @@ class House:
     register_port: int
     probe_key: Path | None = None  # of the RDMA guests; the file may come later
     operator_password: str = field(default_factory=lambda: secrets.token_urlsafe(9))
+    admin_password: str = field(default_factory=lambda: secrets.token_urlsafe(9))
     auditor_password: str = field(default_factory=lambda: secrets.token_urlsafe(9))
     tree: subprocess.Popen[bytes] | None = None
     enrolment_token: str = ""
@@ -109,6 +110,7 @@ class House:
         return {
             "DJANGO_SETTINGS_MODULE": "fabricui.settings",
             "FABRICUI_DEMO": "1",
+            "FABRICUI_MFA": "off",  # who tries the demo has one password from the terminal; its pages say so
             "FABRICUI_DATA_DIR": str(self.folder),
             "DATABASE_URL": f"sqlite://{self.folder / 'fabricui.sqlite3'}",
             "REDIS_URL": os.environ.get("REDIS_URL") or private_url(self.folder),
@@ -144,6 +146,7 @@ class House:
 
         lab = lab_actor()
         people.create_operator(username="operator", password=self.operator_password, actor=lab)
+        people.create_person(username="admin", password=self.admin_password, role="ADMIN", actor=lab)
         people.create_auditor(username="auditor", password=self.auditor_password, actor=lab)
         _, self.enrolment_token = enrol_site(self.site)
 
@@ -273,7 +276,8 @@ class House:
             f" (trust: witnessed, what they say agrees with the fabric){silent}.\n\n"
             f"  {self.url}\n"
             f"  operator  {self.operator_password}\n"
-            f"  auditor   {self.auditor_password}\n\n"
+            f"  auditor   {self.auditor_password}\n"
+            f"  admin     {self.admin_password}\n\n"
             f"Data lie in {self.folder} and are made anew at the next start. Stop with Ctrl-C.\n"
             f"Break the site from another shell: ./run lab break --dir {self.folder / 'lab'} --help\n"
         )

@@ -17,14 +17,14 @@ from people.models import User
 
 
 class ClosedAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth has no types
-    """Accounts are made by an operator."""
+    """Accounts are made by an administrator."""
 
     error_messages = {
         **DefaultAccountAdapter.error_messages,
         "username_password_mismatch": "User name or password is wrong. Type both again; in the password, upper and "
         "lower case count.",
         "too_many_login_attempts": "Too many failed attempts. Nothing was checked this time: wait five minutes, then "
-        "try again. An operator can give you a new password.",
+        "try again. An administrator can give you a new password.",
         "enter_current_password": "This is not your present password.",
     }
 
@@ -68,6 +68,10 @@ class ClosedAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth has
     def set_password(self, user: User, password: str) -> None:
         """Change the password, with its event."""
         operations.set_password(person=user, password=password, actor=actor_of(self.request.user))
+
+    def is_reauthentication_required(self, *, app: str, **kwargs: Any) -> bool:
+        """Never by allauth: people.fresh asks, and keeps what was posted."""
+        return False
 
     def add_message(self, request: HttpRequest, level: int, *args: Any, **kwargs: Any) -> None:
         """Say nothing about signing in or out: the page that follows says it."""

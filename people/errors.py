@@ -19,3 +19,31 @@ class BadSlug(PeopleError):
 
 class NoSuchTheme(PeopleError):
     """Colours we do not have."""
+
+
+class NoSecondFactor(PeopleError):
+    """Somebody's second factor that is not there."""
+
+
+class LastAdmin(PeopleError):
+    """The only administrator, who would be none any more."""
+
+
+class TooManyTokens(PeopleError):
+    """A person who has as many tokens as one may have."""
+
+
+class NoSuchScope(PeopleError):
+    """Something that a token cannot be for, or not this person's."""
+
+
+class NotToOneself(PeopleError):
+    """What nobody does to their own account."""
+
+
+class NoReason(PeopleError):
+    """A change of somebody's account without a reason."""
+
+
+class NoSuchRole(PeopleError):
+    """A role that is none, or that a person does not have."""

@@ -19,6 +19,7 @@ class User(AbstractUser):  # type: ignore[django-manager-missing]  # that of tok
         NONE = "NONE", "none"  # a tenant's person, or nobody yet
         AUDITOR = "AUDITOR", "auditor"
         OPERATOR = "OPERATOR", "operator"
+        ADMIN = "ADMIN", "administrator"  # an operator who also looks after people and tenants
 
     class Theme(models.TextChoices):
         AUTO = "AUTO", "as the system"
@@ -28,6 +29,8 @@ class User(AbstractUser):  # type: ignore[django-manager-missing]  # that of tok
     public_id = models.CharField(max_length=12, unique=True, default=new_public_id, editable=False)
     role = models.CharField(max_length=10, choices=Role, default=Role.NONE)
     theme = models.CharField(max_length=5, choices=Theme, default=Theme.AUTO)
+    # Sessions that began before this moment are over (people.sessions).
+    sessions_ended_at = models.DateTimeField(null=True, editable=False)
 
     objects: ClassVar[PersonManager] = PersonManager()
 

@@ -19,9 +19,19 @@ from audit.record import record
 from audit.request_id import current_address
 from audit.values import Actor, ActorKind, Subject
 from people.actor import person_subject, tenant_subject
-from people.errors import BadSlug, NoSuchTheme, PersonExists, TenantExists
+from people.errors import (
+    BadSlug,
+    LastAdmin,
+    NoSuchScope,
+    NoSuchTheme,
+    PersonExists,
+    TenantExists,
+    TooManyTokens,
+)
 from people.models import Tenant, TenantRole, Token, User
+from people.scopes import scopes_of
 
+MOST_TOKENS: Final = 20  # a person's, expired ones as well: they stay until somebody revokes them
 TOKEN_USE_S: Final = 3600  # a program that works all day is one event an hour
 
 _READABLE: Final = "abcdefghjkmnpqrstuvwxyz23456789"  # nothing that is mistaken for something else when read aloud
@@ -77,6 +87,35 @@ def set_password(*, person: User, password: str, actor: Actor) -> None:
     with transaction.atomic():
         person.save(update_fields=["password"])
         record(action=Action.PERSON_PASSWORD, actor=actor, subject=person_subject(person))
+
+
+@transaction.atomic
+def set_role(*, person: User, role: str, actor: Actor, reason: str = "") -> None:
+    """Make `person` an administrator, operator, auditor or nobody for the provider. No change, no event.
+
+    Their sessions end, so whoever needs a second factor now sets it up at the next login. Raises LastAdmin.
+    """
+    wanted = User.Role(role)
+    held = User.objects.select_for_update().get(pk=person.pk)
+    if held.role == wanted:
+        return
+    if held.role == User.Role.ADMIN and not others_administer(held):
+        raise LastAdmin(f"{person} is the only administrator. Make another person one first.")
+    before, person.role, person.sessions_ended_at = held.role, wanted, timezone.now()
+    person.save(update_fields=["role", "sessions_ended_at"])
+    record(
+        action=Action.PERSON_ROLE,
+        actor=actor,
+        subject=person_subject(person),
+        before={"role": before},
+        after={"role": wanted},
+        reason=reason,
+    )
+
+
+def others_administer(person: User) -> bool:
+    """Whether there is an administrator who can sign in beside `person`."""
+    return bool(User.objects.active().filter(role=User.Role.ADMIN).exclude(pk=person.pk).exists())
 
 
 @transaction.atomic
@@ -166,6 +205,19 @@ def create_token(
         tenant_key=tenant.public_id if tenant is not None else "",
     )
     return token, text
+
+
+@transaction.atomic
+def create_own_token(
+    *, person: User, name: str, lifetime: timedelta, scopes: Sequence[str], actor: Actor
+) -> tuple[Token, str]:
+    """Create a token that a person asked for themselves; as `create_token`. Raises TooManyTokens, NoSuchScope."""
+    User.objects.select_for_update().get(pk=person.pk)
+    if Token.objects.filter(user=person).count() >= MOST_TOKENS:
+        raise TooManyTokens(f"You have {MOST_TOKENS} tokens. Revoke one that no program needs any more.")
+    if not scopes or not set(scopes) <= {scope.name for scope in scopes_of(person)}:
+        raise NoSuchScope("A token is for one or more of the things that the page lists.")
+    return create_token(person=person, name=name, lifetime=lifetime, scopes=scopes, actor=actor)
 
 
 @transaction.atomic

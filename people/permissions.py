@@ -18,14 +18,20 @@ from rules.permissions import add_perm
 from rules.predicates import is_active, is_authenticated, predicate
 
 
-def _has_role(user: Any, role: str) -> bool:
-    return bool(user is not None and user.is_authenticated and user.is_active and user.role == role)
+def _has_role(user: Any, *roles: str) -> bool:
+    return bool(user is not None and user.is_authenticated and user.is_active and user.role in roles)
+
+
+@predicate  # type: ignore[untyped-decorator]  # rules has no types
+def is_admin(user: Any) -> bool:
+    """Whether `user` looks after people and tenants, beside all that an operator does."""
+    return _has_role(user, "ADMIN")
 
 
 @predicate  # type: ignore[untyped-decorator]  # rules has no types
 def is_operator(user: Any) -> bool:
-    """Whether `user` runs the fabric for the provider."""
-    return _has_role(user, "OPERATOR")
+    """Whether `user` runs the fabric for the provider: operators, and administrators."""
+    return _has_role(user, "OPERATOR", "ADMIN")
 
 
 @predicate  # type: ignore[untyped-decorator]  # rules has no types
@@ -36,8 +42,14 @@ def is_auditor(user: Any) -> bool:
 
 may_review = is_operator | is_auditor
 
+add_perm("people.administer", is_admin)  # type: ignore[no-untyped-call]
 add_perm("people.operate", is_operator)  # type: ignore[no-untyped-call]
 add_perm("people.review", may_review)  # type: ignore[no-untyped-call]
+
+
+def admin_required[V: Callable[..., Any]](view: V) -> V:
+    """Let only administrators in; otherwise as `operator_required`."""
+    return _only(is_admin, view)
 
 
 def operator_required[V: Callable[..., Any]](view: V) -> V:
@@ -58,7 +70,7 @@ def person_required[V: Callable[..., Any]](view: V) -> V:
 def _only[V: Callable[..., Any]](may_enter: Callable[[Any], bool], view: V) -> V:
     def refusal(request: HttpRequest, user: Any) -> HttpResponseBase | None:
         if not user.is_authenticated:
-            return _to_login(request)
+            return to_login(request)
         if not may_enter(user):
             raise Http404
         return None
@@ -87,7 +99,7 @@ def _only[V: Callable[..., Any]](may_enter: Callable[[Any], bool], view: V) -> V
     return cast(V, guarded)
 
 
-def _to_login(request: HttpRequest) -> HttpResponseBase:
+def to_login(request: HttpRequest) -> HttpResponseBase:
     """Send an anonymous person to the login page and back; an htmx request moves the whole page, not its fragment."""
     login = resolve_url(settings.LOGIN_URL)
     if request.headers.get("HX-Request") == "true":

@@ -23,12 +23,31 @@ class PersonQuerySet(models.QuerySet["User"]):
         return self.filter(is_active=True)
 
     def operators(self) -> PersonQuerySet:
-        """Keep active operators."""
-        return self.active().filter(role="OPERATOR")
+        """Keep active operators; administrators are."""
+        return self.active().filter(role__in=["OPERATOR", "ADMIN"])
 
     def auditors(self) -> PersonQuerySet:
         """Keep active auditors."""
         return self.active().filter(role="AUDITOR")
+
+    def named_like(self, text: str) -> PersonQuerySet:
+        """Keep those in whose user name or name `text` stands; all for an empty one."""
+        return self.filter(
+            models.Q(username__icontains=text)
+            | models.Q(first_name__icontains=text)
+            | models.Q(last_name__icontains=text)
+        )
+
+    def with_second_factor(self) -> PersonQuerySet:
+        """Add `has_second_factor` to each row, and `is_from_provider`: do they sign in with the OpenID provider?"""
+        from allauth.mfa.models import Authenticator  # both need the model of people first
+        from allauth.socialaccount.models import SocialAccount
+
+        totp = Authenticator.objects.filter(user=models.OuterRef("pk"), type=Authenticator.Type.TOTP)
+        return self.annotate(
+            has_second_factor=models.Exists(totp),
+            is_from_provider=models.Exists(SocialAccount.objects.filter(user=models.OuterRef("pk"))),
+        )
 
     def visible_to(self, user: User | AnonymousUser) -> PersonQuerySet:
         """Keep those `user` may know of: all for operators and auditors, else the people of the same tenants."""
@@ -61,6 +80,10 @@ class PersonManager(UserManager["User"].from_queryset(PersonQuerySet)):  # type:
 
 class TokenManager(AuthTokenManager, models.Manager["Token"]):  # type: ignore[misc]  # knox has no types
     """Tokens; knox's `create` returns a row together with the token's text, which is stored nowhere."""
+
+    def visible_to(self, user: User | AnonymousUser) -> models.QuerySet[Token]:
+        """Keep the person's own: nobody sees or revokes another's here."""
+        return self.filter(user=user) if user.is_authenticated else self.none()
 
     def issue(self, user: User, *, lifetime: timedelta, **fields: Any) -> tuple[Token, str]:
         """Create a token that expires after `lifetime`; return it and its text."""

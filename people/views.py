@@ -5,14 +5,15 @@ from allauth.account.adapter import get_adapter
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.utils.http import url_has_allowed_host_and_scheme
-from django.views.decorators.http import require_POST
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
 
-from people import operations
+from people import openid, operations
 from people.actor import actor_of
 from people.adapter import refused
 from people.errors import NoSuchTheme
 from people.models import User
-from people.permissions import person_required
+from people.permissions import person_required, to_login
 
 
 def login(request: HttpRequest) -> HttpResponseBase:
@@ -21,6 +22,22 @@ def login(request: HttpRequest) -> HttpResponseBase:
     if response.status_code == 429:
         refused(address=get_adapter().get_client_ip(request), username=request.POST.get("login", ""))
     return response
+
+
+@require_safe
+@never_cache
+def sso(request: HttpRequest, provider_id: str) -> HttpResponseBase:
+    """Send the person to the provider; not at the wish of another site."""
+    if request.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
+        return to_login(request)
+    return openid.login(request, provider_id)
+
+
+@require_safe
+@never_cache
+def sso_callback(request: HttpRequest, provider_id: str) -> HttpResponseBase:
+    """Take the person back from the provider, who says who they are."""
+    return openid.callback(request, provider_id)
 
 
 @require_POST

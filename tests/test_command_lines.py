@@ -29,6 +29,7 @@ def production(settings, tmp_path, monkeypatch):
     """Settings as somebody has them who has made everything but the keys of the trail."""
     monkeypatch.setenv("FABRICUI_SECRET_KEY", "x" * 50)
     settings.DEMO = False
+    settings.MFA, settings.FRESH_LOGIN_MIN = "required", 15
     settings.DATA_DIR = tmp_path / "data"
     monkeypatch.setitem(settings.DATABASES["default"], "NAME", str(tmp_path / "data" / "db.sqlite3"))
     settings.AUDIT_KEY_FILE = settings.AUDIT_SIGNING_KEY_FILE = settings.AUDIT_PUBLIC_KEY_FILE = ""
@@ -56,6 +57,13 @@ def test_up_demands_the_keys_of_the_trail(production, tmp_path):
 
     (tmp_path / "keys" / "signing.pem").chmod(0o644)
     assert "Every account can read" in why_not_up()
+
+
+@pytest.mark.parametrize(("name", "value"), [("MFA", "off"), ("FRESH_LOGIN_MIN", 0)])
+def test_up_refuses_what_only_the_demo_may_leave_out(production, name, value, tmp_path):
+    setattr(production, name, value)
+    assert "FABRICUI_MFA=off and FABRICUI_FRESH_LOGIN_MIN=0 are for the demo" in why_not_up()
+    assert not (tmp_path / "data").exists()
 
 
 def test_a_worker_that_may_not_see_the_signing_key_is_not_asked_for_it(production, tmp_path):
@@ -93,6 +101,8 @@ def test_doctor_names_the_variable_that_mends_it(tls, verdict, tmp_path, monkeyp
     monkeypatch.delenv("FABRICUI_SECRET_KEY_FILE", raising=False)
     monkeypatch.setenv("FABRICUI_SECRET_KEY", "short")
     monkeypatch.setenv("FABRICUI_TLS", tls)
+    monkeypatch.setenv("FABRICUI_MFA", "required")
+    monkeypatch.setenv("FABRICUI_FRESH_LOGIN_MIN", "15")
     for name in ("DATABASE_URL", "FABRICUI_AUDIT_KEY_FILE", "FABRICUI_AUDIT_SIGNING_KEY_FILE", "FABRICUI_DEMO"):
         monkeypatch.delenv(name, raising=False)
     doctor()

@@ -17,6 +17,7 @@ from deploy.models import Observation
 from inventory.models import Server, Subnet
 from partitions import adoption, closing
 from partitions.errors import PartitionsError
+from people.fresh import fresh_login_required
 from people.models import Tenant
 from people.permissions import is_operator, operator_required, reviewer_required
 from subnet.errors import SubnetError
@@ -63,6 +64,7 @@ def adopt(request: HttpRequest, public_id: str) -> HttpResponse:
 
 @require_POST
 @operator_required
+@fresh_login_required
 def place(request: HttpRequest, public_id: str) -> HttpResponse:
     """Start the rollout of the adopted table."""
     subnet = _subnet(public_id)

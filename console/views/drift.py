@@ -17,6 +17,7 @@ from inventory.models import Subnet
 from partitions import drift_adoption
 from partitions.errors import PartitionsError
 from people.actor import actor_of
+from people.fresh import fresh_login_required
 from people.permissions import is_operator, operator_required, reviewer_required
 
 
@@ -39,6 +40,7 @@ def difference(request: HttpRequest, public_id: str) -> HttpResponse:
 
 @require_POST
 @operator_required
+@fresh_login_required
 def put_back(request: HttpRequest) -> HttpResponse:
     """Place the current revision once more, on every manager host."""
     subnet = _subnet(request)

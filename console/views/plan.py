@@ -30,6 +30,7 @@ from partitions import operations
 from partitions.errors import InvalidSelection, PartitionsError, StalePlan
 from partitions.selection import Selection
 from people.actor import actor_of
+from people.fresh import fresh_login_required
 from people.permissions import is_operator, operator_required, reviewer_required
 from subnet.errors import SubnetError, UnsafePlan
 from subnet.moves import needs_every_standby
@@ -64,6 +65,7 @@ def look(request: HttpRequest) -> HttpResponse:
 
 
 @operator_required
+@fresh_login_required
 def _roll_out(request: HttpRequest, subnet: Subnet, selection: Selection) -> HttpResponse:
     """Start the rollout of exactly what the person looked at."""
     observation = Observation.objects.filter(subnet=subnet, public_id=request.POST.get("observation", "")).first()

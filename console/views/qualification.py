@@ -15,6 +15,7 @@ from inventory import operations
 from inventory.errors import InventoryError
 from inventory.models import Subnet
 from people.actor import actor_of
+from people.fresh import fresh_login_required
 from people.permissions import is_operator, operator_required, reviewer_required
 from subnet.qualification import CHECKLIST, pace
 
@@ -76,6 +77,7 @@ def run(request: HttpRequest, public_id: str) -> HttpResponse:
 
 @require_POST
 @operator_required
+@fresh_login_required
 def sign(request: HttpRequest, public_id: str) -> HttpResponse:
     """Put the operator's name under what only hardware can show."""
     subnet = get_object_or_404(Subnet, public_id=public_id)
@@ -94,6 +96,7 @@ def sign(request: HttpRequest, public_id: str) -> HttpResponse:
 
 @require_POST
 @operator_required
+@fresh_login_required
 def mode(request: HttpRequest, public_id: str) -> HttpResponse:
     """Say how far FabricUI may go here."""
     subnet = get_object_or_404(Subnet, public_id=public_id)

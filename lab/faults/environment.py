@@ -15,6 +15,8 @@ def environment(folder: Path, site: Site, cluster: Cluster) -> dict[str, str]:
     return {
         "DJANGO_SETTINGS_MODULE": "fabricui.settings",
         "FABRICUI_DEMO": "1",
+        "FABRICUI_MFA": "off",
+        "FABRICUI_FRESH_LOGIN_MIN": "0",  # its clients are signed in without a login
         "FABRICUI_DATA_DIR": str(folder),
         "DATABASE_URL": cluster.url,
         "REDIS_URL": choose(redis_url="", directory=folder).url,

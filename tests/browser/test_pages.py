@@ -126,7 +126,13 @@ def addresses(site) -> dict[str, str]:
     pages["as of then"] = f"{pages['no moment']}?at={then}"
     pages["way back"] = f"{reverse('console:as_of_back')}?at={then}"
     pages["print"] = reverse("console:audit_export", args=["print"])
+    for room in ("people", "tenants"):
+        pages[room] = reverse(f"console:{room}")
+    pages["person"] = reverse("console:person", args=[site.provider.otto.public_id])
+    pages["tenant"] = reverse("console:tenant", args=[site.provider.acme.public_id])
     pages["nothing"] = "/nonsense/"
+    for name in ("mfa_index", "mfa_activate_totp", "account_change_password", "account_logout", "tokens"):
+        pages[name] = reverse(name)
     return pages
 
 

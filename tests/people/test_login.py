@@ -41,7 +41,7 @@ def test_a_person_signs_in_and_out(olga, client):
     assert (event.actor_key, event.subject_key, event.after) == (
         olga.public_id,
         olga.public_id,
-        {"address": "127.0.0.1"},
+        {"address": "127.0.0.1", "by": ["password"]},
     )
     assert event.request_id == response["X-Request-ID"]
 

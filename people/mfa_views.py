@@ -1,0 +1,65 @@
+"""The pages of the second factor: allauth's, each change in one transaction with its event."""
+
+from typing import Any, cast
+
+from allauth.mfa.base import views as base
+from allauth.mfa.recovery_codes import views as codes
+from allauth.mfa.totp import views as totp
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from people import second_factor
+from people.actor import actor_of
+from people.fresh import fresh_login_required
+from people.models import User
+from people.permissions import person_required
+
+
+class _Activate(totp.ActivateTOTPView):  # type: ignore[misc]  # allauth has no types
+    def form_valid(self, form: Any) -> HttpResponse:
+        person = cast(User, self.request.user)
+        with transaction.atomic():
+            response: HttpResponse = super().form_valid(form)
+            self.request.session[second_factor.SHOWN] = True
+            second_factor.record_added(person=person, actor=actor_of(person))
+        return response
+
+
+class _Deactivate(totp.DeactivateTOTPView):  # type: ignore[misc]  # allauth has no types
+    def form_valid(self, form: Any) -> HttpResponse:
+        person = cast(User, self.request.user)
+        with transaction.atomic():
+            response: HttpResponse = super().form_valid(form)
+            self.request.session.pop(second_factor.SHOWN, None)
+            second_factor.record_removed(person=person, actor=actor_of(person))
+        return response
+
+
+class _Generate(codes.GenerateRecoveryCodesView):  # type: ignore[misc]  # allauth has no types
+    def form_valid(self, form: Any) -> HttpResponse:
+        person = cast(User, self.request.user)
+        with transaction.atomic():
+            response: HttpResponse = super().form_valid(form)
+            second_factor.record_codes(person=person, actor=actor_of(person))
+        return response
+
+
+def _own(view: Any) -> Any:
+    """One's own second factor: for people who are signed in and have lately shown who they are."""
+
+    def page(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        response: HttpResponseBase = view(request, *args, **kwargs)
+        return response
+
+    return never_cache(person_required(fresh_login_required(page)))
+
+
+authenticate = base.authenticate  # the second step of a login, so nobody is signed in yet
+index = require_safe(never_cache(person_required(base.index)))
+activate = _own(_Activate.as_view())
+deactivate = _own(_Deactivate.as_view())
+view_codes = _own(codes.view_recovery_codes)
+generate_codes = _own(_Generate.as_view())
