@@ -103,11 +103,8 @@ def catch_up(subnet: Subnet) -> bool:
 
 
 def _behind(subnet: Subnet) -> Revision | None:
-    """The current revision if the rows do not show it yet."""
-    current = current_revision(subnet)
-    if current is None or MirroredRevision.objects.filter(subnet=subnet, revision=current).exists():
-        return None
-    return current
+    """The current revision if the rows do not show it yet. Asked before each staging, so it is not read for nothing."""
+    return current_revision(subnet) if is_settling(subnet) else None
 
 
 def _wanted(subnet: Subnet, table: PartitionTable, revision: Revision) -> Rows:

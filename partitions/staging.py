@@ -126,7 +126,7 @@ def _stage(
 ) -> tuple[StagedChange, ...]:
     person = as_person(actor)
     mirror.catch_up(server.subnet)
-    _hold(source, target)
+    hold([source], target)
     standing = Standing.of(server)
     refusals.refuse_unfit_ports(standing, joins=target is not None)
     refusals.refuse_rolling_out(server.subnet, {port.guid: server.hostname for port in standing.ports})
@@ -172,12 +172,12 @@ def _stage(
     return staged
 
 
-def _hold(source: Partition | None, target: Partition | None) -> None:
-    """Hold both partitions' rows until the transaction ends, so that nobody retires the target meanwhile.
+def hold(sources: Iterable[Partition | None], target: Partition | None) -> None:
+    """Hold these partitions' rows until the transaction ends, so that nobody retires the target meanwhile.
 
     Partitions come before servers, as in `retire_partition`.
     """
-    ids = [partition.pk for partition in (source, target) if partition is not None]
+    ids = {partition.pk for partition in (*sources, target) if partition is not None}
     rows = Partition.objects.select_for_update(of=("self",), no_key=True).filter(pk__in=ids).order_by("pk")
     for fresh in rows:
         if target is not None and fresh.pk == target.pk:
