@@ -18,7 +18,7 @@ from console.four_lamps import Fabric, HostFile, Tried
 from console.frame import asked_subnets, remember_subnet
 from deploy.models import Drift, Fence, Rollout, Watch
 from inventory.models import Port, Subnet
-from partitions.models import MirroredRevision
+from partitions.models import MirroredRevision, StagingAction
 from probes.models import IsolationCheck, ProbePair, ProbeRun
 from probes.terms import Kind
 from probes.verdict import Isolation
@@ -38,6 +38,7 @@ def board_subnet(request: HttpRequest) -> Subnet | None:
     wrong = Drift.objects.filter(subnet=OuterRef("pk"), kind=Drift.Kind.TABLE, closed_at=None, opened_at__isnull=False)
     run = ProbeRun.objects.filter(finished_at__isnull=False).order_by("-finished_at")
     check = IsolationCheck.objects.filter(subnet=OuterRef("pk"), state=IsolationCheck.State.DONE).order_by("-asked_at")
+    mine = StagingAction.objects.filter(subnet=OuterRef("pk"), by=request.user.pk).order_by("-pk")
     asked = asked_subnets().select_related("watch", "mirrored")
     subnet = (
         asked.defer("fence__current__table", "fence__current__data")
@@ -46,6 +47,7 @@ def board_subnet(request: HttpRequest) -> Subnet | None:
             wrong=Subquery(wrong.values("facts")[:1]),
             newest_run=Subquery(run.values("pk")[:1]),
             newest_check=Subquery(check.values("finished_at")[:1]),
+            undoable=Subquery(mine.values("title")[:1]),
             **{f"proof_{name}": Subquery(proof.values(name)[:1]) for name in _PROOF},
         )
         .order_by("pk")
@@ -76,7 +78,7 @@ def fingerprint(subnet: Subnet, *, who: object, address: str, now: datetime) -> 
         subnet.pk, subnet.trail, who, address, int(now.timestamp()) // FRESH_S,  # type: ignore[attr-defined]
         None if fence is None else fence.current_id, None if rollout is None else (rollout.pk, rollout.state),
         is_settling(subnet), None if watch is None else (watch.managers, watch.covered_at),
-        subnet.wrong, subnet.newest_run, subnet.newest_check, subnet.proof_finished_at,  # type: ignore[attr-defined]
+        subnet.wrong, subnet.newest_run, subnet.newest_check, subnet.proof_finished_at, subnet.undoable,  # type: ignore[attr-defined]
     )  # fmt: skip
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
 

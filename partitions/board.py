@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db.models import Count, Exists, OuterRef, Q
 
@@ -173,8 +173,9 @@ def _staged(subnet: Subnet) -> tuple[list[_Staged], list[Replaced]]:
         "by__username",
         "at",
     )
+    everything: Iterable[tuple[Any, ...]] = rows.union(replaced(subnet), all=True)
     staged, waiting = [], []
-    for row in rows.union(replaced(subnet), all=True):
+    for row in everything:
         if row[_PARTITION] is None:
             waiting.append(Replaced(*row[:2], *row[_BY : _BY + 4]))
         else:

@@ -11,9 +11,10 @@ from django.db import transaction
 
 from inventory.models import Server
 from partitions import mirror, staging
-from partitions.doer import Doer
+from partitions.doer import Doer, as_person
 from partitions.errors import MoveRefused, PartitionsError
 from partitions.models import Partition
+from partitions.staged_rows import Notes, remember
 from subnet.errors import SubnetError
 
 MOST: Final = 512  # servers at once: some seconds during which nobody else stages
@@ -46,6 +47,7 @@ def stage_moves(
             rule="too_many",
         )
     refusals: dict[int, str] = {}
+    notes = Notes()
     with transaction.atomic():
         staging.hold([source for _, source in moves], target)
         for subnet in {server.subnet for server, _ in moves}:
@@ -55,9 +57,16 @@ def stage_moves(
             server, source = moves[at]
             try:
                 if keep and target is not None:
-                    staging.stage_add(server=server, target=target, actor=actor, reason=reason)
+                    staging.stage_add(server=server, target=target, actor=actor, reason=reason, notes=notes)
                 else:
-                    staging.stage_move(server=server, source=source, target=target, actor=actor, reason=reason)
+                    staging.stage_move(
+                        server=server, source=source, target=target, actor=actor, reason=reason, notes=notes
+                    )
             except (PartitionsError, SubnetError) as refusal:
                 refusals[at] = str(refusal)
+        staged = [server for at, (server, _) in enumerate(moves) if at not in refusals]
+        if staged:
+            who = str(staged[0]) if len(staged) == 1 else f"{len(staged)} servers"
+            title = f"{who} to {'Unassigned' if target is None else target.name}"
+            remember(subnet=staged[0].subnet, person=as_person(actor), title=title, notes=notes)
     return tuple(Moved(server, source, refusals.get(at, "")) for at, (server, source) in enumerate(moves))

@@ -20,6 +20,7 @@ from audit.values import SYSTEM, Subject
 from deploy.models import Fence, Revision, Rollout
 from deploy.queries import current_revision
 from inventory.models import Port, Subnet
+from partitions import staged_rows
 from partitions.desired import default_of
 from partitions.errors import MirrorBroken
 from partitions.models import (
@@ -196,13 +197,16 @@ def _let_go(subnet: Subnet, touched: set[int]) -> None:
     staged = StagedChange.objects.of_subnet(subnet)
     now = Subquery(Membership.objects.filter(partition=OuterRef("partition"), port=OuterRef("port")).values("kind")[:1])
     come_true: list[int] = []
+    settled: set[int] = set()  # ports
     moved_on: dict[str | None, list[int]] = defaultdict(list)
     rows = staged.annotate(now=now).values_list("pk", "port_id", "kind_from", "kind_to", "now")
     for pk, port, kind_from, kind_to, kind_now in rows:
         if kind_to == kind_now:
             come_true.append(pk)
+            settled.add(port)
         elif port in touched and kind_from != kind_now:
             moved_on[kind_now].append(pk)
+    staged_rows.forget(subnet=subnet, ports=settled)
     for batch in batches(come_true):
         StagedChange.objects.filter(pk__in=batch).delete()
     for kind, ids in moved_on.items():

@@ -13,12 +13,14 @@ from partitions.renaming import rename_partition
 from partitions.replacement import replace_hca, undo_replacement
 from partitions.retirement import Retirement, retire_partition
 from partitions.staging import discard, stage_add, stage_membership, stage_move
+from partitions.undoing import Undone, undo
 
 __all__ = [
     "DrawnPlan",
     "Moved",
     "NoRevision",
     "Retirement",
+    "Undone",
     "WayBack",
     "create_partition",
     "discard",
@@ -36,6 +38,7 @@ __all__ = [
     "stage_membership",
     "stage_move",
     "stage_moves",
+    "undo",
     "undo_replacement",
     "way_back",
 ]

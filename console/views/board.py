@@ -13,7 +13,7 @@ from django.views.decorators.http import require_POST, require_safe
 from console.board_facts import board_subnet, fabric, fingerprint, is_settling
 from console.board_search import Search
 from console.board_words import told
-from console.columns import read_board
+from console.columns import EVERYTHING, read_board
 from console.frame import holding_rollout, the_subnet
 from console.requests import filter_text, person, wants_json
 from console.views.home import no_subnet
@@ -59,10 +59,34 @@ def board(request: HttpRequest) -> HttpResponse:
         "may_act": is_operator(request.user),
         "search": search,
         "tag": tag,
+        "undoable": subnet.undoable,  # type: ignore[attr-defined]
     }  # fmt: skip
     answer = render(request, "console/board.html#live" if is_fragment else "console/board.html", shown)
     answer["ETag"] = tag
     return answer
+
+
+@require_safe
+@never_cache
+@operator_required
+def matching(request: HttpRequest) -> HttpResponse:
+    """Every card that the address's search finds, as JSON; with `column` those of one column, to be selected."""
+    subnet = board_subnet(request)
+    if subnet is None:
+        raise Http404
+    now = timezone.now()
+    shown = read_board(
+        subnet=subnet, user=person(request), now=now, search=Search.parse(filter_text(request, "q")),
+        pins=(EVERYTHING,), fabric=fabric(subnet, now=now), is_settling=is_settling(subnet),
+    )  # fmt: skip
+    only = request.GET.get("column", "")
+    cards = [
+        {"server": card.key, "source": column.key, "name": card.hostname}
+        for column in shown.columns
+        if only in ("", column.key)
+        for card in column.cards
+    ]
+    return JsonResponse({"cards": cards})
 
 
 def _pins(request: HttpRequest) -> frozenset[str] | None:
@@ -152,6 +176,28 @@ def discard(request: HttpRequest) -> HttpResponse:
         messages.success(request, "The staged changes are discarded. The fabric was never touched by them.")
     else:
         messages.info(request, "There was nothing to discard.")
+    return redirect("console:board")
+
+
+@require_POST
+@operator_required
+def undo(request: HttpRequest) -> HttpResponse:
+    """Take back what this person staged or discarded last. 409 with the reason when that cannot be."""
+    subnet = the_subnet(request)
+    if subnet is None:
+        raise Http404
+    try:
+        undone = operations.undo(subnet=subnet, actor=person(request))
+    except (PartitionsError, SubnetError) as refusal:
+        return _answer(request, str(refusal), is_refused=True)
+    return _answer(request, f"Undone: {undone.title}.")
+
+
+def _answer(request: HttpRequest, sentence: str, *, is_refused: bool = False) -> HttpResponse:
+    """The sentence, to the page's script or on the board."""
+    if wants_json(request):
+        return JsonResponse({"sentence": sentence}, status=409 if is_refused else 200)
+    (messages.error if is_refused else messages.success)(request, sentence)
     return redirect("console:board")
 
 

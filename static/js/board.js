@@ -7,5 +7,7 @@ import "./board/drag.js";
 import "./board/dialog.js";
 import "./board/keyboard.js";
 import "./board/look.js";
+import "./board/partitions.js";
+import "./board/undo.js";
 
 dress();

@@ -6,6 +6,7 @@ const search = document.getElementById("search");
 const count = document.getElementById("search-count");
 const mistake = document.getElementById("search-mistake");
 const openAll = document.getElementById("open-all");
+const selectFound = document.getElementById("select-found");
 const closeAll = document.getElementById("close-all");
 const PAUSE_MS = 150;          // after a key, so that a word is asked for and not its letters
 let typing = 0;
@@ -17,6 +18,7 @@ function sought() {
   const isSought = new URL(location.href).searchParams.has("q");
   count.textContent = isSought ? `${found} of ${servers(Number(all))}` : servers(Number(all));
   mistake.textContent = sentence;
+  if (selectFound) selectFound.hidden = !isSought || found === "0";
   openAll.hidden = !live.querySelector(".tile");
   closeAll.hidden = !live.querySelector(".column");
 }

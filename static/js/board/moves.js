@@ -3,6 +3,7 @@
 import { announce, post } from "../page.js";
 import { cardOf, isTile, live, moving, outdate, refresh, servers, UNASSIGNED } from "./live.js";
 import { forget, refuse } from "./refusals.js";
+import { tell } from "./said.js";
 import * as selection from "./selection.js";
 
 const SILENT = "The server did not answer, so nothing was staged as far as this page knows. Try again.";
@@ -17,7 +18,7 @@ export function staysBehind(source, target) {
   return "shared" in target.dataset && !(source && "shared" in source.dataset) && source?.dataset.key !== UNASSIGNED;
 }
 
-/** Ask the server; gives {sentence, isRefused, refused: Map of server → sentence}, whatever happens. */
+/** Ask the server; gives what it says with {sentence, isRefused, refused: Map of server → sentence}. */
 export async function ask(address, fields) {
   try {
     const answer = await post(address, fields);
@@ -28,7 +29,7 @@ export async function ask(address, fields) {
     }
     const said = await answer.json();
     const refused = new Map((said.refused ?? []).map((one) => [one.server, one.sentence]));
-    return { sentence: said.sentence, isRefused: !answer.ok, refused };
+    return { ...said, isRefused: !answer.ok, refused };
   } catch {
     return { sentence: SILENT, isRefused: true, refused: new Map() };
   }
@@ -76,8 +77,8 @@ function take(item, target, keep) {
 
 function settle({ item, card, source, twin, id }, said, count) {
   moving.delete(item.server);
-  if (!card) return;
   const sentence = said.refused.get(item.server) ?? (said.isRefused && (count === 1 || !said.refused.size) ? said.sentence : "");
+  if (!card) { if (sentence) tell(sentence); return; }
   card.classList.remove("card-moving");
   if (!sentence) { card.classList.add("card-staged"); return; }
   if (twin && twin !== card) twin.hidden = false;

@@ -68,7 +68,24 @@ function click(event) {
   announce(selected.size ? `${servers(selected.size)} selected` : "Nothing selected");
 }
 
+/** Select what the server names: all of a column, or all that the search found, in closed columns too. */
+async function addMatching(column) {
+  const address = new URL(live.dataset.matching, location.href);
+  const sought = new URL(location.href).searchParams.get("q");
+  if (sought) address.searchParams.set("q", sought);
+  if (column) address.searchParams.set("column", column);
+  const answer = await fetch(address, { headers: { Accept: "application/json" }, credentials: "same-origin" });
+  if (answer.redirected || !answer.ok) { location.reload(); return; }
+  add((await answer.json()).cards);
+  announce(`${servers(selected.size)} selected`);
+}
+
 if (mayAct) {
+  document.getElementById("select-found").addEventListener("click", () => addMatching(""));
+  live.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-all]");
+    if (button) addMatching(button.dataset.all);
+  });
   live.addEventListener("click", click);
   document.getElementById("picked-clear").addEventListener("click", clear);
   onSwap(show);
