@@ -17,7 +17,7 @@ from partitions.models import Partition
 from partitions.staged_rows import Notes, remember
 from subnet.errors import SubnetError
 
-MOST: Final = 512  # servers at once: some seconds during which nobody else stages
+MOST: Final = 480  # servers at once: some seconds during which nobody else stages, and no more than a form may name
 
 
 @dataclass(frozen=True, slots=True)

@@ -201,6 +201,10 @@ def test_many_go_at_once_each_with_its_own_outcome(provider, training, inference
     assert {row[4] for row in rows()} == {provider.otto.pk}
 
 
+def test_a_form_may_name_as_many_as_go_at_once(settings):
+    assert 2 * MOST + 10 <= settings.DATA_UPLOAD_MAX_NUMBER_FIELDS
+
+
 def test_too_many_at_once_are_refused_whole(provider, training):
     server = provider.server(1)
     with pytest.raises(MoveRefused, match=f"at most {MOST} go at once"):

@@ -6,6 +6,7 @@ import { forget, refuse } from "./refusals.js";
 import { tell } from "./said.js";
 import * as selection from "./selection.js";
 
+const MOST = 400;    // servers a request; more go in parts, each a transaction of its own
 const SILENT = "The server did not answer, so nothing was staged as far as this page knows. Try again.";
 
 /** What a card is to a move: its server, the column it is taken from, its name. */
@@ -35,11 +36,17 @@ export async function ask(address, fields) {
   }
 }
 
-/** Move `items` into the column `target` (with `keep`: add them to it) by one request. */
+/** Move `items` into the column `target` (with `keep`: add them to it) by one request for up to MOST of them. */
 export async function move(items, target, { keep = false } = {}) {
   const key = target.dataset.key;
-  const going = items.filter((item) => item.source !== key && !moving.has(item.server));
-  if (!going.length) return;
+  const going = new Map();    // a server once, wherever else it is selected
+  for (const item of items) if (item.source !== key && !moving.has(item.server)) going.set(item.server, item);
+  const all = [...going.values()];
+  for (let at = 0; at < all.length; at += MOST) await moveSome(all.slice(at, at + MOST), target, keep);
+}
+
+async function moveSome(going, target, keep) {
+  const key = target.dataset.key;
   outdate();
   const shown = going.map((item) => take(item, target, keep));
   recount();

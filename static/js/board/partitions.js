@@ -47,6 +47,7 @@ if (mayAct) {
     const opened = [...live.querySelectorAll(".cards")].map((list) => list.dataset.key);
     turnTo((query) => query.set("open", [...opened, said.key].join(",")), { push: true });
   });
+  document.getElementById("new-fields").addEventListener("htmx:after:swap", () => document.getElementById("new-name").focus());
   const error = document.getElementById("act-error");
   for (const [form, name] of [[renaming, "rename"], [retiring, "retire"]]) {
     form.addEventListener("submit", (event) => {
