@@ -6,7 +6,7 @@ import { forget, refuse } from "./refusals.js";
 import { tell } from "./said.js";
 import * as selection from "./selection.js";
 
-const MOST = 400;    // servers a request; more go in parts, each a transaction of its own
+const MOST = 200;    // servers a request; more go in parts, each a transaction of its own
 const SILENT = "The server did not answer, so nothing was staged as far as this page knows. Try again.";
 
 /** What a card is to a move: its server, the column it is taken from, its name. */
