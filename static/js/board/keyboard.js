@@ -113,6 +113,11 @@ document.addEventListener("keydown", (event) => {
   else if (card && event.target === card) onCard(event, card);
   else if (card && event.key === "m" && mayAct) { event.preventDefault(); dialog.openFor(card); }
 });
+search.addEventListener("keydown", (event) => {
+  if (event.key !== "ArrowDown") return;
+  event.preventDefault();
+  goTo(live.querySelector(".cards .card:not([hidden])"));    // from what was typed straight to what it found
+});
 document.addEventListener("pointerdown", () => { if (carried) letGo(false); }, { capture: true });
 live.addEventListener("focusin", (event) => {
   const card = event.target.closest(".card");
