@@ -96,6 +96,7 @@ class Action(StrEnum):
     DEFAULT_DISCARD = "partitions:default:discard", "discarded a staged change of Default on subnet"
     MEMBER_STAGE = "partitions:member:stage", "staged a change of"
     MEMBER_DISCARD = "partitions:member:discard", "discarded a staged change of"
+    MEMBER_UNDO = "partitions:member:undo", "took back what was staged last for"
     HCA_REPLACE = "partitions:hca:replace", "replaced an HCA of"
     HCA_REPLACE_UNDO = "partitions:hca:replace-undo", "took back the replacement of an HCA of"
     BACK_TO_STAGE = "partitions:subnet:stage-as-of", "staged that everything goes back to how it was, on subnet"

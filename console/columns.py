@@ -1,17 +1,27 @@
-"""The board as its page shows it: columns grouped by tenant, each card with what is staged for it in words."""
+"""The board as its page shows it: columns by tenant, open or as tiles; each card with its lamps and in words."""
 
-from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
 
 from console import lamps
+from console.board_search import Search
+from console.four_lamps import Fabric, Four
 from inventory.models import Subnet
 from partitions import board
 from partitions.board import UNASSIGNED
 from partitions.tray import Tray
 from people.models import User
 
-PROVIDER = "Provider"
+PROVIDER: Final = "Provider"
+# A site of this size fits on a screen: it opens whole. A larger one opens as tiles, and shows what is pinned.
+SMALL_COLUMNS: Final = 12
+SMALL_SERVERS: Final = 300
+FOUND_OPENS: Final = 200  # cards; a search that finds no more opens the columns they stand in
+EVERYTHING: Final = "all"  # in the address: every column is open
+NO_FABRIC: Final = Fabric()
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,21 +45,51 @@ class Card:
     kind: str  # full, limited, mixed; empty in Unassigned
     trouble: lamps.Lamp | None
     staged: StagedNote | None
+    four: Four
+    down: int = 0
 
     @property
     def search(self) -> str:
-        """What the search box looks through."""
-        words = [self.hostname.lower()]
-        if self.staged is not None:
-            words += ["staged", self.staged.by.lower(), *(["waits"] if self.staged.waits else [])]
-        if self.trouble is not None:
-            words.append(self.trouble.word)
-        return " ".join(words)
+        """What the words of a search look through."""
+        return f"{self.hostname.lower()} {' '.join(self.states)} {self.people}"
+
+    @property
+    def states(self) -> frozenset[str]:
+        """What `state:` finds: of `board_search.STATES`."""
+        found = {self.kind} if self.kind == "limited" else set()
+        found |= {"staged"} if self.staged is not None else set()
+        found |= {"waits"} if self.staged is not None and self.staged.waits else set()
+        found |= {"down"} if self.down else set()
+        found |= {self.trouble.word} if self.trouble is not None else set()
+        found |= {"trouble"} if self.trouble is not None or self.four.trouble is not None else set()
+        return frozenset(found or {"fine"})
+
+    @property
+    def lamps(self) -> str:
+        """What `lamp:` finds."""
+        return self.four.words.lower()
+
+    @property
+    def people(self) -> str:
+        """What `by:` finds; “me” among them."""
+        if self.staged is None:
+            return ""
+        return f"{self.staged.by.lower()} me" if self.staged.is_mine else self.staged.by.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """One stretch of a column's bar, in percent of its width."""
+
+    state: str  # good, staged, bad, unknown
+    count: int
+    start: float
+    width: float
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One partition, or the servers that are in none (`key` is UNASSIGNED)."""
+    """One partition, or the servers that are in none (`key` is UNASSIGNED). `cards` are those the search found."""
 
     key: str
     name: str
@@ -57,6 +97,22 @@ class Column:
     tenant: str
     is_shared: bool  # the provider's: tenants' servers join it as limited members and stay where they are
     cards: tuple[Card, ...]
+    total: int  # whether the search found them or not
+    joining: int
+    leaving: int
+    bar: tuple[Share, ...]
+    is_open: bool = True
+
+    @property
+    def troubled(self) -> int:
+        """How many servers here have lamps that disagree."""
+        return sum(share.count for share in self.bar if share.state == "bad")
+
+    @property
+    def bar_words(self) -> str:
+        """The bar in words."""
+        names = {"good": "proven", "staged": "staged", "bad": "in trouble", "unknown": "not known"}
+        return ", ".join(f"{share.count} {names[share.state]}" for share in self.bar) or "no servers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +121,7 @@ class Group:
 
     name: str
     columns: tuple[Column, ...]
+    servers: int  # different ones
 
     @property
     def is_shared(self) -> bool:
@@ -72,9 +129,14 @@ class Group:
         return any(column.is_shared for column in self.columns)
 
     @property
-    def servers(self) -> int:
-        """How many different servers stand in them."""
-        return len({card.key for column in self.columns for card in column.cards})
+    def opened(self) -> tuple[Column, ...]:
+        """Those that show their cards."""
+        return tuple(column for column in self.columns if column.is_open)
+
+    @property
+    def tiles(self) -> tuple[Column, ...]:
+        """Those that do not."""
+        return tuple(column for column in self.columns if not column.is_open)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,45 +147,138 @@ class Board:
     groups: tuple[Group, ...]
     tray: Tray
     servers: int
+    found: int  # different servers that the search found; all of them without one
     is_settling: bool
+    four_words: Mapping[str, int]  # what the lamps say, and the number under which a card names it
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """All of them, Unassigned first."""
+        return (self.unassigned, *(column for group in self.groups for column in group.columns))
+
+    @property
+    def has_tiles(self) -> bool:
+        """Whether anything is shown as a tile."""
+        return any(not column.is_open for column in self.columns)
+
+    @property
+    def has_open(self) -> bool:
+        """Whether anything shows its cards."""
+        return any(column.is_open for column in self.columns)
 
 
-def read_board(*, subnet: Subnet, user: User) -> Board:
-    """The board as `user` sees it. As many queries as `partitions.board.board`."""
-    read = board.board(subnet=subnet, user=user)
+def read_board(
+    *,
+    subnet: Subnet,
+    user: User,
+    now: datetime,
+    search: Search | None = None,
+    pins: Collection[str] | None = None,
+    fabric: Fabric = NO_FABRIC,
+    is_settling: bool | None = None,
+) -> Board:
+    """The board as `user` sees it. As many queries as `partitions.board.board`.
+
+    `pins` are the keys of the columns that are open; None: all of a small site, none of a large one.
+    """
+    read = board.board(subnet=subnet, user=user, is_settling=is_settling)
     notes = _notes(read.columns)
-    columns = [_column(column, notes) for column in read.columns]
-    unassigned = next(column for column in columns if column.key == UNASSIGNED)
+    is_small = len(read.columns) <= SMALL_COLUMNS and read.servers <= SMALL_SERVERS
+    opens_all = is_small if pins is None else EVERYTHING in pins
+    # What nobody looks at is only counted: cards are made for the columns that show them, and to be searched.
+    columns = [
+        _column(column, notes, search, fabric, now, is_open=opens_all or column.key in (pins or ()))
+        for column in read.columns
+    ]
+    found = len({card.key for column in columns for card in column.cards}) if search else read.servers
+    if search and found <= FOUND_OPENS:
+        columns = [replace(column, is_open=column.is_open or bool(column.cards)) for column in columns]
+    tenant_servers: dict[str, set[str]] = defaultdict(set)
+    for shown, column in zip(columns, read.columns, strict=True):
+        tenant_servers[shown.tenant].update(card.server for card in column.cards)
+    words = {card.four.words for column in columns if column.is_open for card in column.cards}
     return Board(
-        unassigned=unassigned,
-        groups=tuple(_groups(column for column in columns if column is not unassigned)),
+        unassigned=columns[0],
+        groups=tuple(_groups(columns[1:], tenant_servers)),
         tray=read.tray,
         servers=read.servers,
+        found=found,
         is_settling=read.is_settling,
+        four_words={sentence: number for number, sentence in enumerate(sorted(words))},
     )
 
 
-def _groups(columns: Iterable[Column]) -> Iterable[Group]:
+def _groups(columns: Iterable[Column], servers: Mapping[str, Collection[str]]) -> Iterable[Group]:
     """Columns by tenant, in the order in which they come."""
     by_tenant: dict[str, list[Column]] = defaultdict(list)
     for column in columns:
         by_tenant[column.tenant].append(column)
     for name, its_columns in by_tenant.items():
-        yield Group(name, tuple(its_columns))
+        yield Group(name, tuple(its_columns), len(servers[name]))
 
 
-def _column(column: board.Column, notes: dict[str, StagedNote]) -> Column:
-    return Column(
+def _column(
+    column: board.Column,
+    notes: Mapping[str, StagedNote],
+    search: Search | None,
+    fabric: Fabric,
+    now: datetime,
+    *,
+    is_open: bool,
+) -> Column:
+    lit = _Lit(fabric, column, now)
+    marks = [card.mark.direction for card in column.cards if card.mark is not None]
+    shown = Column(
         key=column.key,
         name=column.name,
         pkey=column.pkey,
         tenant="" if column.key == UNASSIGNED else column.tenant or PROVIDER,
         is_shared=column.is_provider,
-        cards=tuple(_card(card, notes) for card in column.cards),
+        cards=(),
+        total=len(column.cards),
+        joining=marks.count(board.Direction.IN),
+        leaving=len(column.leaving),
+        bar=_bar([lit.of(card) for card in column.cards]),
+        is_open=is_open,
     )
+    if (search and not search.takes_column(shown)) or not (search or is_open):
+        return shown
+    cards = (_card(card, notes, lit) for card in column.cards)
+    return replace(shown, cards=tuple(filter(search.takes, cards) if search else cards))
 
 
-def _card(card: board.Card, notes: dict[str, StagedNote]) -> Card:
+def _bar(lamps: Collection[Four]) -> tuple[Share, ...]:
+    counts = Counter(four.state for four in lamps)
+    bar: list[Share] = []
+    start = 0.0
+    for state in ("good", "staged", "bad", "unknown"):
+        if count := counts[state]:
+            width = round(100 * count / len(lamps), 2)
+            bar.append(Share(state, count, round(start, 2), width))
+            start += width
+    return tuple(bar)
+
+
+class _Lit:
+    """The lamps of one column's cards; a thousand servers share a few sets of them."""
+
+    def __init__(self, fabric: Fabric, column: board.Column, now: datetime) -> None:
+        self.fabric, self.now, self.pk = fabric, now, column.pk
+        self.known: dict[tuple[object, ...], Four] = {}
+
+    def of(self, card: board.Card) -> Four:
+        mark, fabric, tests = card.mark, self.fabric, self.fabric.tests
+        staged = "" if mark is None else f"a change of {mark.by} waits"
+        joins = mark is not None and mark.direction is board.Direction.IN
+        probed = (tests.get((card.pk, self.pk)), tests.get((card.pk, None))) if tests else None
+        key = staged, joins, card.pk in fabric.wrong, card.pk in fabric.owed, probed
+        if (four := self.known.get(key)) is None:
+            four = fabric.card(server=card.pk, partition=self.pk, staged=staged, joins=joins, now=self.now)
+            self.known[key] = four
+        return four
+
+
+def _card(card: board.Card, notes: Mapping[str, StagedNote], lit: _Lit) -> Card:
     trouble = None
     if not card.ports:
         trouble = lamps.Lamp(lamps.Colour.WARN, "plug-connected-x", "no InfiniBand port")
@@ -136,6 +291,8 @@ def _card(card: board.Card, notes: dict[str, StagedNote]) -> Card:
         kind=card.kind,
         trouble=trouble,
         staged=notes.get(card.server),
+        four=lit.of(card),
+        down=card.down,
     )
 
 
@@ -143,7 +300,8 @@ def _facts(card: board.Card) -> str:
     """The ports in words; membership only where it is not the usual full one, a part only where it is a part."""
     number = str(card.ports) if card.ports_here == card.ports else f"{card.ports_here} of {card.ports}"
     facts = f"{number} port{'' if card.ports == 1 else 's'}"
-    return f"{facts}, {card.kind}" if card.kind in ("limited", "mixed") else facts
+    facts = f"{facts}, {card.kind}" if card.kind in ("limited", "mixed") else facts
+    return f"{facts}, {card.down} down" if card.down else facts
 
 
 def _notes(columns: Iterable[board.Column]) -> dict[str, StagedNote]:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.functional import SimpleLazyObject
@@ -90,14 +90,22 @@ def the_subnet(request: HttpRequest) -> Subnet | None:
     It says by the way whether there is anything to raise an alarm about, so that a calm page asks no more for that.
     """
     if not hasattr(request, "_console_subnet"):
-        known = Subnet.objects.select_related("fence__current", "fence__rollout")
-        asked = known.annotate(has_alarm=Exists(drifting.alarming(OuterRef("pk"))), has_leak=Exists(open_leaks()))
-        subnet = asked.order_by("pk").first()
-        known_alarms = (False, False) if subnet is None else (subnet.has_alarm, subnet.has_leak)
-        request._console_known_alarms = known_alarms  # type: ignore[attr-defined]
-        request._console_subnet = subnet  # type: ignore[attr-defined]
+        remember_subnet(request, asked_subnets().order_by("pk").first())
     found: Subnet | None = request._console_subnet  # type: ignore[attr-defined]
     return found
+
+
+def asked_subnets() -> QuerySet[Subnet]:
+    """Subnets with what `the_subnet` promises; a page that needs more of it asks this for more, in the same query."""
+    known = Subnet.objects.select_related("fence__current", "fence__rollout")
+    return known.annotate(has_alarm=Exists(drifting.alarming(OuterRef("pk"))), has_leak=Exists(open_leaks()))
+
+
+def remember_subnet(request: HttpRequest, subnet: Subnet | None) -> None:
+    """Let everything else on the page take this one, from `asked_subnets`, instead of asking again."""
+    known_alarms = (False, False) if subnet is None else (subnet.has_alarm, subnet.has_leak)  # type: ignore[attr-defined]
+    request._console_known_alarms = known_alarms  # type: ignore[attr-defined]
+    request._console_subnet = subnet  # type: ignore[attr-defined]
 
 
 def holding_rollout(subnet: Subnet) -> Rollout | None:

@@ -42,6 +42,7 @@ def main(argv: list[str]) -> int:
     """Run one benchmark and print it; return 0 only if its targets hold."""
     from lab import (
         bench_audit,
+        bench_board,
         bench_differential,
         bench_faults,
         bench_probe,
@@ -65,11 +66,12 @@ def main(argv: list[str]) -> int:
         "schedule": bench_schedule.BENCH,
         "register": bench_register.BENCH,
         "audit": bench_audit.BENCH,
+        "board": bench_board.BENCH,
     }
     parser = argparse.ArgumentParser(prog="./run bench", description=__doc__)
     parser.add_argument("name", choices=sorted(benches))
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--servers", type=int, help="simulated servers (default 500; plan, render and register 5000)")
+    parser.add_argument("--servers", type=int, help="servers (default 500; plan, render, register, board 5000)")
     parser.add_argument("--hcas", type=int, default=8, help="HCAs a server (default 8)")
     parser.add_argument("--runs", type=int, default=5, help="measured runs of each kind (default 5)")
     parser.add_argument("--examples", type=int, default=500, help="files of the differential (default 500)")

@@ -1,4 +1,4 @@
-"""The board as values: columns of cards and the tray, in six queries whatever the size of the subnet.
+"""The board as values: columns of cards and the tray, in a few queries whatever the size of the subnet.
 
 The database counts ports per server and partition; Python only lays out what differs. Nothing here asks who may see
 it: the board is the provider's, and the view decides that.
@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db.models import Count, Exists, OuterRef, Q
 
@@ -17,7 +17,7 @@ from inventory.models import Port, PortConflict, Server, Subnet
 from inventory.ownership import untrusted
 from partitions import mirror
 from partitions.models import Membership, MembershipKind, Partition, StagedChange
-from partitions.tray import Tray, replaced, tray_of
+from partitions.tray import Replaced, Tray, replaced, tray_of
 from people.models import User
 from subnet.pkey import PKey
 
@@ -47,6 +47,7 @@ class Mark:
 class Card:
     """One server in one column."""
 
+    pk: int  # row id of the server
     server: str  # public id
     hostname: str
     ports: int  # the server's InfiniBand ports, and its members
@@ -55,6 +56,7 @@ class Card:
     mark: Mark | None
     is_in_conflict: bool
     is_unconfirmed: bool
+    down: int  # of the ports, as far as their server or the fabric says
 
     @property
     def can_move(self) -> bool:
@@ -66,6 +68,7 @@ class Card:
 class Column:
     """Unassigned, or one partition, with its cards as everybody's staged changes want them."""
 
+    pk: int | None  # row id of the partition
     key: str  # "unassigned", or the partition's public id
     name: str
     pkey: str  # 0x…; empty for Unassigned
@@ -112,6 +115,7 @@ class _Server(NamedTuple):
     ports: int
     unconfirmed: int
     conflict: bool
+    down: int
 
 
 class _Held(NamedTuple):
@@ -121,29 +125,40 @@ class _Held(NamedTuple):
     limited: int
 
 
+_NOTHING = _Held(0, 0)
+_PARTITION, _BY = _Staged._fields.index("partition"), _Staged._fields.index("by")
+
 type _Place = tuple[int, int]  # row ids of server and partition
 
+# A port counts as down when its server says so, when the fabric shows it so or not at all, or when it went missing.
+_DOWN = (
+    Q(hcas__ports__state__in=("DOWN", "Down", "1: DOWN"))
+    | Q(hcas__ports__seen_state__in=("DOWN", "ABSENT"))
+    | Q(hcas__ports__missing_since__isnull=False)
+)
 
-def board(*, subnet: Subnet, user: User) -> Board:
-    """The board of `subnet` as `user` sees it. Six queries."""
-    staged = _staged(subnet)
+
+def board(*, subnet: Subnet, user: User, is_settling: bool | None = None) -> Board:
+    """The board of `subnet` as `user` sees it. Four queries, and one more unless the caller says `is_settling`."""
+    staged, waiting = _staged(subnet)
     held = _held(subnet)
     servers = _servers(subnet)
     partitions = list(Partition.objects.filter(subnet=subnet).select_related("tenant"))
     return Board(
         columns=tuple(_columns(servers, partitions, held, staged, user)),
-        tray=tray_of(staged, replaced(subnet), user),
+        tray=tray_of(staged, waiting, user),
         servers=len(servers),
-        is_settling=mirror.is_settling(subnet),
+        is_settling=mirror.is_settling(subnet) if is_settling is None else is_settling,
     )
 
 
 def tray(*, subnet: Subnet, user: User) -> Tray:
-    """The tray alone. Two queries."""
-    return tray_of(_staged(subnet), replaced(subnet), user)
+    """The tray alone. One query."""
+    return tray_of(*_staged(subnet), user)
 
 
-def _staged(subnet: Subnet) -> list[_Staged]:
+def _staged(subnet: Subnet) -> tuple[list[_Staged], list[Replaced]]:
+    """What is staged, and what was replaced and waits for a rollout. One query."""
     rows = StagedChange.objects.of_subnet(subnet).values_list(
         "port__hca__server_id",
         "port_id",
@@ -158,7 +173,14 @@ def _staged(subnet: Subnet) -> list[_Staged]:
         "by__username",
         "at",
     )
-    return [_Staged(*row) for row in rows]
+    everything: Iterable[tuple[Any, ...]] = rows.union(replaced(subnet), all=True)
+    staged, waiting = [], []
+    for row in everything:
+        if row[_PARTITION] is None:
+            waiting.append(Replaced(*row[:2], *row[_BY : _BY + 4]))
+        else:
+            staged.append(_Staged(*row))
+    return staged, waiting
 
 
 def _held(subnet: Subnet) -> dict[_Place, _Held]:
@@ -180,9 +202,10 @@ def _servers(subnet: Subnet) -> list[_Server]:
             ports=Count("hcas__ports", filter=infiniband | Q(is_member)),
             unconfirmed=Count("hcas__ports", filter=infiniband & untrusted("hcas__ports__")),
             conflict=Exists(PortConflict.objects.filter(closed_at=None, port__hca__server=OuterRef("pk"))),
+            down=Count("hcas__ports", filter=infiniband & _DOWN),
         )
         .order_by("hostname")
-        .values_list("pk", "public_id", "hostname", "ports", "unconfirmed", "conflict")
+        .values_list("pk", "public_id", "hostname", "ports", "unconfirmed", "conflict", "down")
     )
     return [_Server(*row) for row in rows]
 
@@ -200,7 +223,7 @@ def _columns(
         changes[change.server, change.partition].append(change)
         by_server[change.server].append(change)
     bound = _bound(partitions, held, by_server)
-    stays = _staying(partitions, held, changes)
+    stays = _staying(partitions, held, changes, by_server)
 
     here: dict[int, list[Card]] = defaultdict(list)  # by row id of the partition
     leaving: dict[int, list[Card]] = defaultdict(list)
@@ -212,7 +235,7 @@ def _columns(
     for server in servers:
         is_wanted_somewhere = was_somewhere = False
         for partition in in_partitions.get(server.pk, ()):
-            now = held.get((server.pk, partition), _Held(0, 0))
+            now = held.get((server.pk, partition), _NOTHING)
             wanted, mark = now, None
             if rows := changes.get((server.pk, partition)):
                 wanted, mark = _after(now, rows), _mark(rows, user, bound=bound[server.pk], stays=stays[server.pk])
@@ -228,12 +251,13 @@ def _columns(
         elif not was_somewhere:
             assigned.append(_card(server, None, _mark(by_server[server.pk], user, Direction.OUT)))
 
-    yield Column(UNASSIGNED, "Unassigned", "", "", False, False, tuple(unassigned), tuple(assigned))
+    yield Column(None, UNASSIGNED, "Unassigned", "", "", False, False, tuple(unassigned), tuple(assigned))
     for row in sorted(partitions, key=_column_order):
         cards, gone = here.get(row.pk, ()), leaving.get(row.pk, ())
         if row.retired_at is not None and not cards and not gone:
             continue
         yield Column(
+            pk=row.pk,
             key=row.public_id,
             name=row.name,
             pkey=str(PKey(row.pkey)),
@@ -263,11 +287,14 @@ def _after(now: _Held, rows: Iterable[_Staged]) -> _Held:
 def _bound(
     partitions: Iterable[Partition], held: Iterable[_Place], by_server: Mapping[int, list[_Staged]]
 ) -> dict[int, set[int]]:
-    """For each server whose partitions it is in, or was last as far as its staged ports say; see `handover.py`."""
+    """For each server with staged changes whose partitions it is in, or was last as far as its staged ports say.
+
+    See `handover.py`.
+    """
     owner = {partition.pk: partition.tenant_id for partition in partitions}
     bound: dict[int, set[int]] = defaultdict(set)
     for server, partition in held:
-        if (tenant := owner.get(partition)) is not None:
+        if server in by_server and (tenant := owner.get(partition)) is not None:
             bound[server].add(tenant)
     for server, rows in by_server.items():
         bound[server] |= {row.former for row in rows if row.former is not None}
@@ -275,14 +302,18 @@ def _bound(
 
 
 def _staying(
-    partitions: Iterable[Partition], held: Mapping[_Place, _Held], changes: Mapping[_Place, list[_Staged]]
+    partitions: Iterable[Partition],
+    held: Mapping[_Place, _Held],
+    changes: Mapping[_Place, list[_Staged]],
+    by_server: Mapping[int, list[_Staged]],
 ) -> dict[int, set[int]]:
-    """For each server the tenants in whose partitions it will still be, or is again, once all is current."""
+    """For each server with staged changes the tenants in whose partitions it will be once all is current."""
     owner = {partition.pk: partition.tenant_id for partition in partitions}
     stays: dict[int, set[int]] = defaultdict(set)
     for place in {**held, **dict.fromkeys(changes)}:
-        tenant = owner.get(place[1])
-        if tenant is not None and _after(held.get(place, _Held(0, 0)), changes.get(place, ())).all:
+        if place[0] not in by_server or (tenant := owner.get(place[1])) is None:
+            continue
+        if _after(held.get(place, _NOTHING), changes.get(place, ())).all:
             stays[place[0]].add(tenant)
     return stays
 
@@ -321,6 +352,7 @@ def _card(server: _Server, held: _Held | None, mark: Mark | None) -> Card:
     else:
         kind = "limited" if held.limited == held.all else "mixed"
     return Card(
+        pk=server.pk,
         server=server.public_id,
         hostname=server.hostname,
         ports=server.ports,
@@ -329,4 +361,5 @@ def _card(server: _Server, held: _Held | None, mark: Mark | None) -> Card:
         mark=mark,
         is_in_conflict=server.conflict,
         is_unconfirmed=server.unconfirmed > 0,
+        down=server.down,
     )

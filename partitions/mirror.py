@@ -20,6 +20,7 @@ from audit.values import SYSTEM, Subject
 from deploy.models import Fence, Revision, Rollout
 from deploy.queries import current_revision
 from inventory.models import Port, Subnet
+from partitions import staged_rows
 from partitions.desired import default_of
 from partitions.errors import MirrorBroken
 from partitions.models import (
@@ -103,11 +104,8 @@ def catch_up(subnet: Subnet) -> bool:
 
 
 def _behind(subnet: Subnet) -> Revision | None:
-    """The current revision if the rows do not show it yet."""
-    current = current_revision(subnet)
-    if current is None or MirroredRevision.objects.filter(subnet=subnet, revision=current).exists():
-        return None
-    return current
+    """The current revision if the rows do not show it yet. Asked before each staging, so it is not read for nothing."""
+    return current_revision(subnet) if is_settling(subnet) else None
 
 
 def _wanted(subnet: Subnet, table: PartitionTable, revision: Revision) -> Rows:
@@ -199,13 +197,16 @@ def _let_go(subnet: Subnet, touched: set[int]) -> None:
     staged = StagedChange.objects.of_subnet(subnet)
     now = Subquery(Membership.objects.filter(partition=OuterRef("partition"), port=OuterRef("port")).values("kind")[:1])
     come_true: list[int] = []
+    settled: set[int] = set()  # ports
     moved_on: dict[str | None, list[int]] = defaultdict(list)
     rows = staged.annotate(now=now).values_list("pk", "port_id", "kind_from", "kind_to", "now")
     for pk, port, kind_from, kind_to, kind_now in rows:
         if kind_to == kind_now:
             come_true.append(pk)
+            settled.add(port)
         elif port in touched and kind_from != kind_now:
             moved_on[kind_now].append(pk)
+    staged_rows.forget(subnet=subnet, ports=settled)
     for batch in batches(come_true):
         StagedChange.objects.filter(pk__in=batch).delete()
     for kind, ids in moved_on.items():

@@ -1,6 +1,6 @@
 """Partition, Membership and DefaultRule (mirrors of the current revision), StagedChange and StagedDefault (what a
-person wants next), Cleaning (a word that a server may go to another tenant), LinkLoss (what the fabric showed of its
-links), Replacement (a port's new GUID).
+person wants next), StagingAction (how to undo it), Cleaning (a word that a server may go to another tenant), LinkLoss
+(what the fabric showed of its links), Replacement (a port's new GUID).
 """
 
 from typing import Self
@@ -133,6 +133,28 @@ class StagedChange(models.Model):
 
     def __str__(self) -> str:
         return f"{self.port} in {self.partition}: {self.kind_from} → {self.kind_to}"
+
+
+class StagingAction(models.Model):
+    """What one action of a person did to staged changes, so that it can be undone; see `partitions/undoing.py`.
+
+    A memory and no wish: it goes when it is undone, when a rollout settles one of its ports, or when it is old.
+    """
+
+    subnet = models.ForeignKey(Subnet, on_delete=models.CASCADE, related_name="+")
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    at = models.DateTimeField()
+    title = models.CharField(max_length=200)  # “srv-001 to inference”
+    ports = models.JSONField(default=list)  # row ids
+    # All staged changes of these ports: [[port, partition, kind_from, kind_to, by, ISO time, reason], …]
+    before = models.JSONField(default=list)
+    after = models.JSONField(default=list)
+
+    class Meta:
+        indexes = [models.Index(fields=["subnet", "by", "-id"], name="staging_action_newest")]
+
+    def __str__(self) -> str:
+        return self.title
 
 
 class DefaultRule(models.Model):

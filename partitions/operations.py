@@ -7,16 +7,20 @@ from partitions.creation import create_partition
 from partitions.default_rule import discard_default, stage_default
 from partitions.errors import NoRevision
 from partitions.going_out import roll_out
+from partitions.many_moves import Moved, stage_moves
 from partitions.plans import DrawnPlan, draw_up_plan
 from partitions.renaming import rename_partition
 from partitions.replacement import replace_hca, undo_replacement
 from partitions.retirement import Retirement, retire_partition
 from partitions.staging import discard, stage_add, stage_membership, stage_move
+from partitions.undoing import Undone, undo
 
 __all__ = [
     "DrawnPlan",
+    "Moved",
     "NoRevision",
     "Retirement",
+    "Undone",
     "WayBack",
     "create_partition",
     "discard",
@@ -33,6 +37,8 @@ __all__ = [
     "stage_default",
     "stage_membership",
     "stage_move",
+    "stage_moves",
+    "undo",
     "undo_replacement",
     "way_back",
 ]

@@ -14,7 +14,7 @@ from audit.record import record
 from deploy.models import Revision
 from deploy.queries import current_revision, running_rollout
 from inventory.models import Server, Subnet
-from partitions import mirror, refusals
+from partitions import mirror, refusals, staged_rows
 from partitions.doer import Doer, as_actor, as_person
 from partitions.errors import MoveRefused, PartitionRefused
 from partitions.models import Membership, Partition, StagedChange
@@ -82,6 +82,8 @@ def _empty(partition: Partition, members: Collection[Membership], person: User, 
                 f"Ask {others.by}, or discard that change first.",
                 rule="another_person",
             )
+    notes = staged_rows.Notes()
+    notes.add(ports, staged_rows.of_ports(ports), ())
     at = timezone.now()
     StagedChange.objects.bulk_create(
         [
@@ -96,6 +98,9 @@ def _empty(partition: Partition, members: Collection[Membership], person: User, 
         unique_fields=["port", "partition"],
         update_fields=["kind_from", "kind_to", "by", "at", "reason"],
     )  # fmt: skip
+    notes.add((), (), staged_rows.of_ports(ports))
+    title = f"everybody out of {partition.name}"
+    staged_rows.remember(subnet=partition.subnet, person=person, title=title, notes=notes)
     record(
         action=Action.PARTITION_EMPTY,
         actor=as_actor(actor),

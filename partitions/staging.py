@@ -1,7 +1,7 @@
 """Stage, add and discard: what a person wants next, port by port, as rows. Nothing here reaches the fabric."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from django.db import transaction
 from django.utils import timezone
@@ -11,10 +11,11 @@ from audit.record import record
 from audit.values import Subject
 from inventory.models import Server, Subnet
 from inventory.subjects import server_subject
-from partitions import mirror, refusals
+from partitions import mirror, refusals, staged_rows
 from partitions.doer import Doer, as_actor, as_person
 from partitions.errors import MoveRefused
 from partitions.models import MembershipKind, Partition, StagedChange
+from partitions.staged_rows import Notes, remember
 from partitions.standing import Place, Standing
 from partitions.subjects import partition_label, place_subject, tenant_key
 from people.models import User
@@ -31,24 +32,32 @@ def stage_move(
     actor: Doer,
     membership: Membership = Membership.FULL,
     reason: str = "",
+    notes: Notes | None = None,
 ) -> tuple[StagedChange, ...]:
     """Want all InfiniBand ports of `server` out of `source` and in `target`; None is Unassigned.
 
     From a tenant's partition into one of the provider's nothing is left: the server joins what tenants share, as a
     limited member. To another tenant it goes in two revisions, see `partitions/handover.py`. Staging back is undoing:
     a row that would say what is current already vanishes. Returns the server's staged changes as they stand
-    afterwards. Raises MoveRefused.
+    afterwards. With `notes` it is a part of a larger action, which its caller remembers. Raises MoveRefused.
     """
     refusals.refuse_target(server, target, source)
     shares = source is not None and source.tenant is not None and target is not None and target.tenant is None
     return _stage(
-        server=server, source=source, target=target, actor=actor, membership=membership, reason=reason, adds=shares
-    )
+        server=server, source=source, target=target, actor=actor, membership=membership, reason=reason, adds=shares,
+        notes=notes,
+    )  # fmt: skip
 
 
 @transaction.atomic
 def stage_add(
-    *, server: Server, target: Partition, actor: Doer, membership: Membership = Membership.FULL, reason: str = ""
+    *,
+    server: Server,
+    target: Partition,
+    actor: Doer,
+    membership: Membership = Membership.FULL,
+    reason: str = "",
+    notes: Notes | None = None,
 ) -> tuple[StagedChange, ...]:
     """Want all InfiniBand ports of `server` in `target` too, wherever else they are.
 
@@ -57,8 +66,9 @@ def stage_add(
     """
     refusals.refuse_target(server, target, None)
     return _stage(
-        server=server, source=None, target=target, actor=actor, membership=membership, reason=reason, adds=True
-    )
+        server=server, source=None, target=target, actor=actor, membership=membership, reason=reason, adds=True,
+        notes=notes,
+    )  # fmt: skip
 
 
 @transaction.atomic
@@ -100,8 +110,16 @@ def discard(*, changes: Iterable[StagedChange], actor: Doer) -> int:
         by_subnet[row.partition.subnet].append(row)
     for subnet, there in by_subnet.items():
         refusals.refuse_rolling_out(subnet, {row.port.guid: place_subject(row.port).label for row in there})
+    ports = {row.port_id for row in rows}
+    noted = Notes()
+    noted.add(ports, staged_rows.of_ports(ports), ())
     for batch in mirror.batches([row.pk for row in rows]):
         StagedChange.objects.filter(pk__in=batch).delete()
+    noted.add((), (), staged_rows.of_ports(ports))
+    for subnet in by_subnet:
+        staged_rows.forget(subnet=subnet, ports=ports, but_by=person)
+        if len(by_subnet) == 1:
+            remember(subnet=subnet, person=person, title=f"the discarding of {_counted(by_place)}", notes=noted)
     for subject, discarded in sorted(by_place.items(), key=lambda item: item[0].label):
         record(
             action=Action.MEMBER_DISCARD,
@@ -114,6 +132,10 @@ def discard(*, changes: Iterable[StagedChange], actor: Doer) -> int:
     return len(rows)
 
 
+def _counted(servers: Collection[object]) -> str:
+    return f"{len(servers)} server{'' if len(servers) == 1 else 's'}"
+
+
 def _stage(
     *,
     server: Server,
@@ -123,10 +145,11 @@ def _stage(
     membership: Membership,
     reason: str,
     adds: bool = False,
+    notes: Notes | None = None,
 ) -> tuple[StagedChange, ...]:
     person = as_person(actor)
     mirror.catch_up(server.subnet)
-    _hold(source, target)
+    hold([source], target)
     standing = Standing.of(server)
     refusals.refuse_unfit_ports(standing, joins=target is not None)
     refusals.refuse_rolling_out(server.subnet, {port.guid: server.hostname for port in standing.ports})
@@ -154,6 +177,11 @@ def _stage(
     partitions = {partition.pk: partition for partition in (source, target) if partition is not None}
     write(standing=standing, edits=edits, partitions=partitions, person=person, reason=reason)
     staged = tuple(StagedChange.objects.of_server(server).whole().order_by("partition__name", "port__guid"))
+    noted = Notes() if notes is None else notes
+    noted.add([port.pk for port in standing.ports], standing.staged.values(), staged)
+    if notes is None:
+        where = "Unassigned" if target is None else target.name
+        remember(subnet=server.subnet, person=person, title=f"{server} to {where}", notes=noted)
     wanted = sorted(after | ({target} if target is not None else set()), key=lambda partition: partition.name)
     record(
         action=Action.MEMBER_STAGE,
@@ -172,12 +200,12 @@ def _stage(
     return staged
 
 
-def _hold(source: Partition | None, target: Partition | None) -> None:
-    """Hold both partitions' rows until the transaction ends, so that nobody retires the target meanwhile.
+def hold(sources: Iterable[Partition | None], target: Partition | None) -> None:
+    """Hold these partitions' rows until the transaction ends, so that nobody retires the target meanwhile.
 
     Partitions come before servers, as in `retire_partition`.
     """
-    ids = [partition.pk for partition in (source, target) if partition is not None]
+    ids = {partition.pk for partition in (*sources, target) if partition is not None}
     rows = Partition.objects.select_for_update(of=("self",), no_key=True).filter(pk__in=ids).order_by("pk")
     for fresh in rows:
         if target is not None and fresh.pk == target.pk:

@@ -3,7 +3,9 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
+
+from django.db.models import CharField, IntegerField, QuerySet, Value
 
 from inventory.models import Subnet
 from partitions.models import Replacement
@@ -67,11 +69,12 @@ class Replaced(NamedTuple):
         return f"{self.first_name} {self.last_name}".strip() or self.username
 
 
-def replaced(subnet: Subnet) -> list[Replaced]:
-    """What no rollout has carried yet. One query."""
+def replaced(subnet: Subnet) -> QuerySet[Replacement, tuple[Any, ...]]:
+    """What no rollout has carried yet, in the columns in which the board reads staged changes."""
     rows = Replacement.objects.pending().filter(port__subnet=subnet, port__hca__isnull=False)
+    none, text = Value(None, IntegerField()), Value(None, CharField())
     people = ("by_id", "by__first_name", "by__last_name", "by__username")
-    return [Replaced(*row) for row in rows.values_list("port__hca__server_id", "port_id", *people)]
+    return rows.values_list("port__hca__server_id", "port_id", none, none, none, text, text, *people, "at")
 
 
 def tray_of(staged: Sequence[Waiting], replaced: Sequence[Replaced], user: User) -> Tray:

@@ -18,6 +18,7 @@ EXEMPT = {
     "deploy_rolloutstep": "the story of a rollout in words; its transitions are recorded",
     "deploy_hostoutcome": "how far a rollout has come on a host; its transitions are recorded",
     "inventory_historyentry": "what reports and looks said over time, for the server's page; it is pruned",
+    "partitions_stagingaction": "how to take back what was staged; staging, discarding and undoing are recorded",
     "partitions_linkloss": "what looks saw of the links of servers between two tenants; the cleaning is recorded",
     "probes_proberun": "a measurement; incidents, leaks and requests are recorded",
     "probes_probepair": "a measurement's place in its series",

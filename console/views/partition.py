@@ -1,13 +1,13 @@
 """One partition: its members server by server, and what may be done with it."""
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from console.frame import the_subnet
 from console.members import member_rows
-from console.requests import person
+from console.requests import person, wants_json
 from inventory.models import Server
 from partitions import operations
 from partitions.errors import PartitionsError
@@ -53,10 +53,10 @@ def rename(request: HttpRequest, public_id: str) -> HttpResponse:
             partition=shown, name=request.POST.get("name", "").strip(), actor=person(request)
         )
     except (PartitionsError, SubnetError) as refusal:
-        messages.error(request, str(refusal))
-    else:
-        messages.success(request, f"{shown.name} is called {named.name} now. The next rollout writes it to the file.")
-    return redirect("console:partition", public_id=public_id)
+        return _answer(request, public_id, str(refusal), is_refused=True)
+    return _answer(
+        request, public_id, f"{shown.name} is called {named.name} now. The next rollout writes it to the file."
+    )
 
 
 @require_POST
@@ -69,16 +69,21 @@ def retire(request: HttpRequest, public_id: str) -> HttpResponse:
             partition=shown, actor=person(request), reason=request.POST.get("reason", "")
         )
     except (PartitionsError, SubnetError) as refusal:
-        messages.error(request, str(refusal))
-    else:
-        if outcome.is_retired:
-            messages.success(request, f"{shown.name} is retired. Its P_Key {PKey(shown.pkey)} cools down.")
-        else:
-            messages.success(
-                request,
-                f"{outcome.ports} ports of {outcome.servers} servers are staged out of {shown.name}. Roll that out, "
-                "then retire it.",
-            )
+        return _answer(request, public_id, str(refusal), is_refused=True)
+    if outcome.is_retired:
+        return _answer(request, public_id, f"{shown.name} is retired. Its P_Key {PKey(shown.pkey)} cools down.")
+    sentence = (
+        f"{outcome.ports} ports of {outcome.servers} servers are staged out of {shown.name}. Roll that out, then "
+        "retire it."
+    )
+    return _answer(request, public_id, sentence)
+
+
+def _answer(request: HttpRequest, public_id: str, sentence: str, *, is_refused: bool = False) -> HttpResponse:
+    """The sentence, to the board's script or on the partition's page."""
+    if wants_json(request):
+        return JsonResponse({"sentence": sentence}, status=409 if is_refused else 200)
+    (messages.error if is_refused else messages.success)(request, sentence)
     return redirect("console:partition", public_id=public_id)
 
 

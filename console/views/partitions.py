@@ -4,12 +4,12 @@ from django import forms
 from django.conf import settings
 from django.contrib import messages
 from django.db.models import Count, F
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_http_methods, require_safe
 
 from console.frame import the_subnet
-from console.requests import person
+from console.requests import person, wants_json
 from console.views.home import no_subnet
 from inventory.models import Subnet
 from partitions import operations, pkeys
@@ -45,10 +45,20 @@ def partitions(request: HttpRequest) -> HttpResponse:
     return _page(request, subnet, PartitionForm())
 
 
+@require_safe
+@operator_required
+def new(request: HttpRequest) -> HttpResponse:
+    """The form that creates a partition, for the board's dialog."""
+    return render(request, "console/new_partition.html", {"form": PartitionForm()})
+
+
 @operator_required
 def _create(request: HttpRequest, subnet: Subnet) -> HttpResponse:
     form = PartitionForm(request.POST)
     if not form.is_valid():
+        if wants_json(request):
+            sentence = " ".join(f"{field}: {error}" for field, errors in form.errors.items() for error in errors)
+            return JsonResponse({"sentence": sentence}, status=422)
         return _page(request, subnet, form, status=422)
     try:
         typed = form.cleaned_data["pkey"]
@@ -61,12 +71,16 @@ def _create(request: HttpRequest, subnet: Subnet) -> HttpResponse:
             actor=person(request),
         )
     except (PartitionsError, SubnetError) as refusal:
+        if wants_json(request):
+            return JsonResponse({"sentence": str(refusal)}, status=422)
         form.add_error(None, str(refusal))
         return _page(request, subnet, form, status=422)
-    messages.success(
-        request,
-        f"Partition {partition.name} has P_Key {PKey(partition.pkey)}. It changes no port until a server joins it.",
+    sentence = (
+        f"Partition {partition.name} has P_Key {PKey(partition.pkey)}. It changes no port until a server joins it."
     )
+    if wants_json(request):
+        return JsonResponse({"sentence": sentence, "key": partition.public_id})
+    messages.success(request, sentence)
     return redirect("console:partition", public_id=partition.public_id)
 
 

@@ -25,7 +25,8 @@ PAGES = [
     "enrolment", "labels", "as_of", "audit_export",
 ]  # fmt: skip
 POSTS = [
-    "board_move", "board_discard", "plan", "plan_look", "rollout_cancel", "rollout_check", "rollout_release",
+    "board_move", "board_discard", "board_undo",
+    "plan", "plan_look", "rollout_cancel", "rollout_check", "rollout_release",
     "rollout_accept",
     "port_confirm", "conflict_decide", "managers_look", "partitions", "board_membership", "server_clean",
     "partition_rename", "partition_retire", "drift_put_back", "drift_look", "drift_restoring", "drift_adopt",

@@ -1,13 +1,16 @@
 """The board's page and the one address that every move posts to."""
 
 import re
+from datetime import timedelta
 
 import pytest
 from django.urls import reverse
+from django.utils import timezone
 
-from deploy.models import Fence, Rollout
+from deploy.models import Drift, Fence, Rollout, Watch
 from inventory.models import Port, PortConflict, Server, Subnet
 from partitions.models import Partition, StagedChange
+from probes.models import Incident, IsolationCheck
 
 JSON = {"HTTP_ACCEPT": "application/json"}
 HTMX = {"HTTP_HX_REQUEST": "true"}
@@ -162,18 +165,184 @@ def test_home_leads_to_the_board(site, operator):
     assert operator.get("/").url == "/board/"
 
 
-def test_the_board_costs_the_same_queries_whatever_its_size(site, operator, django_assert_max_num_queries):
-    """Two for the session and the person, one for the subnet with its fence and rollout, the rest the board's own."""
+BEFORE, HEAD = 2, 2  # queries: session and person; the trail's lamp in the head of every page
+
+
+def test_the_board_costs_six_queries_whatever_its_size(site, operator, django_assert_num_queries):
     provider = site.provider
-    with django_assert_max_num_queries(11) as small:
+    with django_assert_num_queries(BEFORE + HEAD + 6):
         operator.get("/board/", **HTMX)
     for number in range(10, 40):
         provider.server(number)
     for server in provider.servers[6:20]:
         provider.move(server, None, site.training)
-    with django_assert_max_num_queries(11) as large:
+    with django_assert_num_queries(BEFORE + HEAD + 6):
         operator.get("/board/", **HTMX)
-    assert len(large) == len(small)
+
+
+def test_asking_again_costs_three_queries_while_nothing_has_changed(site, operator, django_assert_num_queries):
+    tag = operator.get("/board/", **HTMX).headers["ETag"]
+    again = HTMX | {"HTTP_IF_NONE_MATCH": tag}
+    with django_assert_num_queries(BEFORE + 1):
+        answer = operator.get("/board/", **again)
+    assert (answer.status_code, answer.content) == (304, b"")
+    assert operator.get("/board/", HTTP_IF_NONE_MATCH=tag).status_code == 200  # a page is never half a page
+    site.provider.move(site.provider.servers[0], site.training, site.inference, by=site.provider.otto)
+    changed = operator.get("/board/", **again)
+    assert changed.status_code == 200
+    assert "Otto" in changed.content.decode()
+
+
+def watch(site, **fields):
+    Watch.objects.update_or_create(subnet=site.provider.subnet, defaults={"next_at": timezone.now(), **fields})
+
+
+def test_the_fingerprint_is_of_the_address_and_the_person(site, operator, auditor):
+    tags = {
+        browser.get(address, **HTMX).headers["ETag"]
+        for browser in (operator, auditor)
+        for address in ("/board/", "/board/?q=srv", "/board/?open=")
+    }
+    assert len(tags) == 6
+
+
+@pytest.mark.parametrize("name", ["the files", "the tables", "a drift of tables", "a probe"])
+def test_what_no_event_tells_changes_the_fingerprint(site, operator, name):
+    tag = operator.get("/board/", **HTMX).headers["ETag"]
+    if name == "the files":
+        watch(site, checked_at=timezone.now(), managers=[{"host": "m1", "digest": "0" * 64, "error": None}])
+    elif name == "the tables":
+        watch(site, covered_at=timezone.now())
+    elif name == "a drift of tables":
+        drift(site, str(Port.objects.filter(hca__server=site.provider.servers[0]).first().guid))
+    else:
+        check(site, "LEAK")
+    assert operator.get("/board/", **HTMX).headers["ETag"] != tag
+
+
+def drift(site, guid):
+    now = timezone.now()
+    return Drift.objects.create(
+        subnet=site.provider.subnet, kind="TABLE", key="fabric", first_seen_at=now, opened_at=now, last_seen_at=now,
+        facts={"ports": {guid: {"sentences": ["It holds 0xac41."], "since": now.isoformat()}}},
+    )  # fmt: skip
+
+
+def check(site, verdict, plane="CONTROL"):
+    first, _, _, other = site.provider.servers[:4]
+    now = timezone.now()
+    return IsolationCheck.objects.create(
+        subnet=site.provider.subnet, plane=plane, sender=first, target=other, cause="NOW", state="DONE",
+        asked_at=now, finished_at=now, verdict=verdict,
+    )  # fmt: skip
+
+
+def lamps_of(page: str, server: Server, column: str) -> str:
+    """What the four lamps of a card say."""
+    number = re.search(r'aria-describedby="(four-\d+)"', card(page, server, column))[1]
+    return re.search(rf'<li id="{number}">(.*?)</li>', page)[1]
+
+
+def test_four_lamps_of_a_server_that_was_rolled_out(site, operator):
+    page = operator.get("/board/").content.decode()
+    said = lamps_of(page, site.provider.servers[0], site.training.public_id)
+    assert said == "Desired: as it is. Placed: on both hosts. Proven: read from the fabric. Probed: not probed."
+    assert "d-good p-good r-good b-none" in card(page, site.provider.servers[0], site.training.public_id)
+
+
+def test_four_lamps_of_a_staged_server_say_not_yet(site, operator):
+    site.provider.move(site.provider.servers[0], site.training, site.inference)
+    page = operator.get("/board/").content.decode()
+    assert "d-staged p-todo r-todo b-todo" in card(page, site.provider.servers[0], site.inference.public_id)
+    assert "+1 joining" in page
+    assert "−1 leaving" in page
+
+
+def test_a_port_with_other_keys_is_seen_without_a_click(site, operator):
+    drift(site, str(Port.objects.filter(hca__server=site.provider.servers[0]).first().guid))
+    page = operator.get("/board/").content.decode()
+    assert "other keys on the fabric" in card(page, site.provider.servers[0], site.training.public_id)
+    assert "r-bad" in card(page, site.provider.servers[0], site.training.public_id)
+    assert "r-bad" not in card(page, site.provider.servers[1], site.training.public_id)
+    assert "1 in trouble" in page
+
+
+def test_another_file_on_a_host_is_seen_on_every_card(site, operator):
+    hosts = [{"host": "m1", "digest": "0" * 64, "revision": None, "error": None}]
+    watch(site, checked_at=timezone.now(), managers=hosts)
+    Rollout.objects.update(finished_at=timezone.now() - timedelta(hours=1))
+    page = operator.get("/board/").content.decode()
+    assert "another file on m1" in card(page, site.provider.servers[0], site.training.public_id)
+
+
+def test_the_control_plane_alone_lights_half_a_lamp(site, operator):
+    check(site, "ISOLATED")
+    page = operator.get("/board/").content.decode()
+    assert "b-half" in card(page, site.provider.servers[0], site.training.public_id)
+    assert "Probed: control plane only." in page
+    check(site, "ISOLATED", plane="DATA")
+    page = operator.get("/board/").content.decode()
+    assert "b-good" in card(page, site.provider.servers[0], site.training.public_id)
+
+
+def test_a_leak_puts_the_lamp_out_until_somebody_has_seen_it(site, operator):
+    leak = check(site, "LEAK")
+    now = timezone.now()
+    Incident.objects.create(leak=leak, leak_of="x", rule="leak", sentence="It leaks.", opened_at=now, seen_at=now)
+    page = operator.get("/board/").content.decode()
+    assert "a probe failed" in card(page, site.provider.servers[0], site.training.public_id)
+
+
+def test_the_search_counts_and_opens_what_it_found(site, operator):
+    page = operator.get("/board/", {"q": "tenant:acme srv-00", "open": ""}).content.decode()
+    assert 'data-found="3"' in page
+    card(page, site.provider.servers[0], site.training.public_id)
+    assert f'id="tile-{site.research.public_id}"' in page
+    assert "0 <small>of 1</small>" in page
+    wrong = operator.get("/board/", {"q": "colour:red"}).content.decode()
+    assert "There is no colour: to search by." in wrong
+
+
+def test_the_address_says_which_columns_are_open(site, operator):
+    page = operator.get("/board/", {"open": site.training.public_id}).content.decode()
+    assert f'id="cards-{site.training.public_id}"' in page
+    assert f'id="tile-{site.inference.public_id}"' in page
+    assert 'id="tile-unassigned"' in page
+    closed = operator.get("/board/", {"open": ""}).content.decode()
+    assert "<article" not in closed
+    assert "<article" in operator.get("/board/", {"open": "all"}).content.decode()
+
+
+def test_many_servers_go_in_one_request(site, operator):
+    first, second = site.provider.servers[:2]
+    PortConflict.objects.create(port=Port.objects.filter(hca__server=first).first(), claimed_by=second, claim={})
+    fields = {
+        "server": [first.public_id, second.public_id], "source": [site.training.public_id] * 2,
+        "target": site.inference.public_id,
+    }  # fmt: skip
+    answer = operator.post(reverse("console:board_move"), fields, **JSON)
+    assert answer.status_code == 200
+    told = answer.json()
+    assert told["sentence"] == (
+        "1 server is staged to inference. 1 was refused: srv-001. Nothing has reached the fabric."
+    )
+    assert [one["server"] for one in told["refused"]] == [first.public_id]
+    assert "is also claimed by srv-002" in told["refused"][0]["sentence"]
+    assert set(StagedChange.objects.values_list("port__hca__server", flat=True)) == {second.pk}
+    again = operator.post(reverse("console:board_move"), fields, **JSON)
+    assert again.status_code == 409
+    assert again.json()["sentence"].startswith("None of 2 servers is staged.")
+
+
+@pytest.mark.parametrize("sources", [[], ["unassigned"], ["unassigned"] * 3])
+def test_each_server_of_a_request_has_its_source(site, operator, sources):
+    fields = {
+        "server": [server.public_id for server in site.provider.servers[4:6]], "source": sources,
+        "target": site.training.public_id,
+    }  # fmt: skip
+    assert operator.post(reverse("console:board_move"), fields, **JSON).status_code == 404
+    twice = fields | {"server": [site.provider.servers[4].public_id] * 2, "source": ["unassigned"] * 2}
+    assert operator.post(reverse("console:board_move"), twice, **JSON).status_code == 404
 
 
 def test_the_subnet_chip_says_what_matters_most(site, operator):

@@ -144,12 +144,14 @@ def test_it_says_when_it_is_settling(provider, training):
 
 
 @pytest.mark.parametrize("servers", [1, 12])
-def test_six_queries_whatever_the_size(provider, training, inference, berts, servers, django_assert_num_queries):
+def test_five_queries_whatever_the_size(provider, training, inference, berts, servers, django_assert_num_queries):
     for number in range(servers):
         provider.move(provider.server(number), None, training if number % 2 else berts)
-    with django_assert_num_queries(6):
+    with django_assert_num_queries(5):
         board(subnet=provider.subnet, user=provider.olga)
-    with django_assert_num_queries(2):
+    with django_assert_num_queries(4):
+        board(subnet=provider.subnet, user=provider.olga, is_settling=False)
+    with django_assert_num_queries(1):
         tray(subnet=provider.subnet, user=provider.olga)
 
 

@@ -1,0 +1,158 @@
+"""The four lamps of a card: desired, placed, proven, probed. Which disagree is said in words, without a click.
+
+Pure: no Django, no clock but the one that is handed in. *Unknown* is never drawn as good: what nobody has read, or
+read too long ago, has a lamp of its own.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+FILES_LAST: Final = timedelta(minutes=15)  # the watch reads them every 30 s
+TABLES_LAST: Final = timedelta(days=1)  # the rolling scan goes round in hours on the largest fabric
+
+
+class Glow(StrEnum):
+    """How one lamp is drawn: the classes of static/board.css, each with a colour and a shape of its own."""
+
+    GOOD = "good"  # a tick
+    HALF = "half"  # half lit: the weaker of two checks says so
+    PART = "part"  # half lit, amber: true in part
+    BAD = "bad"  # a triangle
+    TODO = "todo"  # a dashed ring: not yet, and rightly so
+    NONE = "none"  # a question mark: nobody knows
+    STAGED = "staged"  # an arrow
+
+
+@dataclass(frozen=True, slots=True)
+class Lit:
+    """One lamp: how it glows, and what it says."""
+
+    glow: Glow
+    word: str
+
+
+@dataclass(frozen=True, slots=True)
+class Four:
+    """The lamps of one card, in the order in which a change comes true."""
+
+    desired: Lit
+    placed: Lit
+    proven: Lit
+    probed: Lit
+
+    @property
+    def css(self) -> str:
+        """The classes that draw them."""
+        lamps = (self.desired, self.placed, self.proven, self.probed)
+        return " ".join(f"{letter}-{lamp.glow}" for letter, lamp in zip("dprb", lamps, strict=True))
+
+    @property
+    def words(self) -> str:
+        """All four in a sentence each, for a screen reader and on hover."""
+        return (
+            f"Desired: {self.desired.word}. Placed: {self.placed.word}. "
+            f"Proven: {self.proven.word}. Probed: {self.probed.word}."
+        )
+
+    @property
+    def trouble(self) -> Lit | None:
+        """What disagrees with the rest, the gravest first; None when nothing does. A staged change says so itself."""
+        facts = (self.proven, self.placed, self.probed)
+        for glow in (Glow.BAD, Glow.PART):
+            for lamp in facts:
+                if lamp.glow is glow:
+                    return lamp
+        return None
+
+    @property
+    def state(self) -> str:
+        """The one of the four states that the bar of a column counts: staged, bad, good, or unknown."""
+        if self.trouble is not None:
+            return "bad"
+        if self.desired.glow is Glow.STAGED:
+            return "staged"
+        known = self.placed.glow is Glow.GOOD and self.proven.glow is Glow.GOOD
+        return "good" if known else "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class HostFile:
+    """What lies in one manager host's partition file: the current revision, something else, or nobody knows."""
+
+    host: str
+    is_current: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """How the probes of one server went, counted: transfers, and checks that others cannot be reached."""
+
+    bad: int = 0
+    warn: int = 0
+    good: int = 0  # where data moved, or was seen to be dropped
+    control: int = 0  # where only the subnet manager was asked
+
+
+@dataclass(frozen=True, slots=True)
+class Fabric:
+    """What is known of a subnet beside its rows. `wrong` and `owed` are row ids of servers."""
+
+    files: tuple[HostFile, ...] = ()
+    files_at: datetime | None = None
+    proven_at: datetime | None = None  # since when nothing that was read contradicts the current revision
+    wrong: frozenset[int] = frozenset()
+    owed: frozenset[int] = frozenset()
+    tests: Mapping[tuple[int, int | None], Tried] = field(default_factory=dict)  # (server, partition or None)
+
+    def card(self, *, server: int, partition: int | None, staged: str, joins: bool, now: datetime) -> Four:
+        """The lamps of a server in a column. `staged` says what is wanted; `joins` that it is not there yet."""
+        desired = Lit(Glow.STAGED, staged) if staged else Lit(Glow.GOOD, "as it is")
+        if joins:
+            return Four(desired, Lit(Glow.TODO, "not yet"), Lit(Glow.TODO, "not yet"), Lit(Glow.TODO, "not yet"))
+        return Four(desired, self.placed(now), self.proven(server, now), self.probed(server, partition))
+
+    def placed(self, now: datetime) -> Lit:
+        """Whether every manager host holds the current revision."""
+        if self.files_at is None or not self.files:
+            return Lit(Glow.NONE, "the files were not read yet")
+        if now - self.files_at > FILES_LAST:
+            return Lit(Glow.NONE, "the files were not read lately")
+        other = [file.host for file in self.files if file.is_current is False]
+        unread = [file.host for file in self.files if file.is_current is None]
+        if other:
+            return Lit(Glow.BAD, f"another file on {', '.join(other)}")
+        if len(unread) == len(self.files):
+            return Lit(Glow.NONE, "no host could be read")
+        if unread:
+            return Lit(Glow.PART, f"not known on {', '.join(unread)}")
+        count = len(self.files)
+        return Lit(Glow.GOOD, "on both hosts" if count == 2 else f"on {count} host{'' if count == 1 else 's'}")
+
+    def proven(self, server: int, now: datetime) -> Lit:
+        """Whether the server's ports were read from the fabric and hold what they should."""
+        if server in self.wrong:
+            return Lit(Glow.BAD, "other keys on the fabric")
+        if server in self.owed:
+            return Lit(Glow.PART, "a port could not be read")
+        if self.proven_at is None:
+            return Lit(Glow.NONE, "the fabric was not read yet")
+        if now - self.proven_at > TABLES_LAST:
+            return Lit(Glow.NONE, "the fabric was not read lately")
+        return Lit(Glow.GOOD, "read from the fabric")
+
+    def probed(self, server: int, partition: int | None) -> Lit:
+        """How its probes went. Where only the control plane can be asked, the lamp is half lit."""
+        both = (self.tests.get((server, partition)), self.tests.get((server, None)))
+        found = [tests for tests in both if tests is not None]
+        if any(tests.bad for tests in found):
+            return Lit(Glow.BAD, "a probe failed")
+        if any(tests.warn for tests in found):
+            return Lit(Glow.PART, "a probe is worse than usual")
+        if any(tests.good for tests in found):
+            return Lit(Glow.GOOD, "by moving data")
+        if any(tests.control for tests in found):
+            return Lit(Glow.HALF, "control plane only")
+        return Lit(Glow.NONE, "not probed")

@@ -1,0 +1,105 @@
+"""The four lamps: what is known is said, what is not is never good."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from console.four_lamps import FILES_LAST, TABLES_LAST, Fabric, Four, Glow, HostFile, Lit, Tried
+
+NOW = datetime(2026, 12, 2, 12, tzinfo=UTC)
+BOTH = (HostFile("m1", True), HostFile("m2", True))
+
+
+def fabric(**fields):
+    return Fabric(**({"files": BOTH, "files_at": NOW, "proven_at": NOW} | fields))
+
+
+@pytest.mark.parametrize(
+    ("files", "age", "glow", "word"),
+    [
+        (BOTH, timedelta(0), Glow.GOOD, "on both hosts"),
+        (BOTH[:1], timedelta(0), Glow.GOOD, "on 1 host"),
+        ((), timedelta(0), Glow.NONE, "the files were not read yet"),
+        (BOTH, FILES_LAST + timedelta(seconds=1), Glow.NONE, "the files were not read lately"),
+        ((BOTH[0], HostFile("m2", False)), timedelta(0), Glow.BAD, "another file on m2"),
+        ((BOTH[0], HostFile("m2", None)), timedelta(0), Glow.PART, "not known on m2"),
+        ((HostFile("m1", None), HostFile("m2", None)), timedelta(0), Glow.NONE, "no host could be read"),
+    ],
+)
+def test_placed(files, age, glow, word):
+    assert fabric(files=files, files_at=NOW - age).placed(NOW) == Lit(glow, word)
+
+
+@pytest.mark.parametrize(
+    ("fields", "glow"),
+    [
+        ({}, Glow.GOOD),
+        ({"proven_at": None}, Glow.NONE),
+        ({"proven_at": NOW - TABLES_LAST - timedelta(seconds=1)}, Glow.NONE),
+        ({"owed": frozenset({1})}, Glow.PART),
+        ({"owed": frozenset({2})}, Glow.GOOD),
+        ({"wrong": frozenset({1}), "owed": frozenset({1}), "proven_at": None}, Glow.BAD),
+    ],
+)
+def test_proven(fields, glow):
+    assert fabric(**fields).proven(1, NOW).glow is glow
+
+
+@pytest.mark.parametrize(
+    ("tests", "glow"),
+    [
+        ({}, Glow.NONE),
+        ({(1, 7): Tried(good=1)}, Glow.GOOD),
+        ({(1, None): Tried(good=1)}, Glow.GOOD),
+        ({(1, 8): Tried(good=1)}, Glow.NONE),
+        ({(1, None): Tried(control=3)}, Glow.HALF),
+        ({(1, 7): Tried(good=1), (1, None): Tried(control=3)}, Glow.GOOD),
+        ({(1, 7): Tried(good=1, warn=1)}, Glow.PART),
+        ({(1, 7): Tried(good=9), (1, None): Tried(bad=1, control=3)}, Glow.BAD),
+    ],
+)
+def test_probed(tests, glow):
+    assert fabric(tests=tests).probed(1, 7).glow is glow
+
+
+def test_what_joins_is_nowhere_yet_and_no_trouble():
+    four = fabric(wrong=frozenset({1})).card(
+        server=1, partition=7, staged="a change of Olga waits", joins=True, now=NOW
+    )
+    assert four.css == "d-staged p-todo r-todo b-todo"
+    assert (four.trouble, four.state) == (None, "staged")
+
+
+def four(**lamps):
+    every = {name: Lit(Glow.GOOD, "so") for name in ("desired", "placed", "proven", "probed")}
+    return Four(**(every | {name: Lit(glow, name) for name, glow in lamps.items()}))
+
+
+@pytest.mark.parametrize(
+    ("lamps", "trouble", "state"),
+    [
+        ({}, None, "good"),
+        ({"probed": Glow.NONE}, None, "good"),
+        ({"probed": Glow.HALF}, None, "good"),
+        ({"proven": Glow.NONE}, None, "unknown"),
+        ({"placed": Glow.NONE}, None, "unknown"),
+        ({"desired": Glow.STAGED}, None, "staged"),
+        ({"desired": Glow.STAGED, "proven": Glow.BAD}, "proven", "bad"),
+        ({"placed": Glow.PART, "probed": Glow.BAD}, "probed", "bad"),
+        ({"placed": Glow.PART}, "placed", "bad"),
+    ],
+)
+def test_what_disagrees_is_said_the_gravest_first(lamps, trouble, state):
+    found = four(**lamps)
+    assert (None if found.trouble is None else found.trouble.word, found.state) == (trouble, state)
+
+
+def test_every_glow_has_a_colour_and_a_shape_of_its_own():
+    from pathlib import Path
+
+    style = (Path(__file__).parents[2] / "static" / "board.css").read_text(encoding="utf-8")
+    shapes = [line for line in style.splitlines() if line.startswith("  --shape-")]
+    assert len({line.split("url(")[1] for line in shapes}) == len(shapes)
+    for glow in Glow:
+        for letter in "dprb":
+            assert f".{letter}-{glow} {{ --{letter}s: var(--shape-{glow}); --{letter}c:" in style
