@@ -52,6 +52,7 @@ INSTALLED_APPS = [
     "partitions",
     "deploy",
     "inventory",
+    "live",
     "people",
     "audit",
     "allauth",
