@@ -65,6 +65,7 @@ def test_when_the_pages_go_nothing_is_left(hub):
         for page in pages:
             await page.close()
         await asyncio.sleep(0)
+        assert hub._tasks == []
         left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
         await asyncio.gather(*left, return_exceptions=True)
         return len(hub.streams), hub._tasks, hub._told_at
@@ -84,17 +85,20 @@ def test_a_page_that_comes_after_all_have_gone_is_served_anew(hub):
     asyncio.run(play())
 
 
-def test_a_page_learns_that_it_may_have_missed_something_and_only_then(hub):
+def test_a_page_learns_that_it_may_have_missed_something_and_only_then(hub, monkeypatch):
+    monkeypatch.setattr(hubs, "SLACK_S", 0.0)
+
     async def play():
         first = Page(hub, {PROVIDER})
         await until(lambda: "here" in first.events)
         assert first.events[:2] == ["here", "all"]  # nobody listened while it was on its way
-        await asyncio.sleep(hubs.SLACK_S + 0.1)
+        heard_since = time.monotonic()
+        await until(lambda: time.monotonic() > heard_since + 1)
         calm = Page(hub, {PROVIDER}, unsure_s=0.0)
         await publish({PROVIDER: hint("r1")})
         await until(lambda: "hints" in calm.events)
-        late = Page(hub, {PROVIDER}, unsure_s=1.0)  # its page was rendered before that
-        other = Page(hub, {ACME}, unsure_s=0.05)  # nothing happened to them
+        late = Page(hub, {PROVIDER}, unsure_s=0.9)  # its page was rendered before that
+        other = Page(hub, {ACME}, unsure_s=0.9)  # nothing happened to them
         await until(lambda: late.events[:2] == ["here", "all"] and other.events)
         await publish({ACME: hint("s1", Kind.SERVER)})
         await until(lambda: len(other.events) > 1)
