@@ -158,10 +158,6 @@ def test_empty_boards_say_what_to_do(db, olga, client_of):
     assert "Create a partition" in page
 
 
-def test_home_leads_to_the_board(site, operator):
-    assert operator.get("/").url == "/board/"
-
-
 def test_the_board_costs_the_same_queries_whatever_its_size(site, operator, django_assert_max_num_queries):
     """Two for the session and the person, one for the subnet with its fence and rollout, the rest the board's own."""
     provider = site.provider
