@@ -17,15 +17,16 @@ from people.permissions import may_review
 from probes.alarms import open_leaks
 from probes.models import Incident
 
+# Title, url name, icon, and the key after “g” that leads there.
 PAGES = (
-    ("Board", "console:board", "layout-kanban"),
-    ("Rollouts", "console:rollouts", "rocket"),
-    ("Servers", "console:servers", "server-2"),
-    ("Managers", "console:managers", "crown"),
-    ("Drift", "console:drift", "file-diff"),
-    ("Partitions", "console:partitions", "affiliate"),
-    ("Probes", "probes:overview", "activity"),
-    ("Audit", "console:audit", "history"),
+    ("Board", "console:board", "layout-kanban", "b"),
+    ("Rollouts", "console:rollouts", "rocket", "r"),
+    ("Servers", "console:servers", "server-2", "s"),
+    ("Managers", "console:managers", "crown", "m"),
+    ("Drift", "console:drift", "file-diff", "d"),
+    ("Partitions", "console:partitions", "affiliate", "p"),
+    ("Probes", "probes:overview", "activity", "o"),
+    ("Audit", "console:audit", "history", "a"),
 )
 # Pages beside the list of servers: the same place in the navigation.
 INVENTORY = ("console:conflicts", "console:leaves", "console:strays", "console:labels", "console:enrolment")
@@ -38,6 +39,7 @@ class NavigationItem:
     title: str
     address: str
     icon: str
+    key: str
     is_current: bool
 
 
@@ -152,10 +154,10 @@ def _leaks(request: HttpRequest) -> list[Incident]:
 
 def _navigation(request: HttpRequest) -> list[NavigationItem]:
     items = []
-    for title, name, icon in PAGES:
+    for title, name, icon, key in PAGES:
         address = reverse(name)
         places = (address, *(reverse(page) for page in INVENTORY)) if name == "console:servers" else (address,)
-        items.append(NavigationItem(title, address, icon, is_current=request.path.startswith(places)))
+        items.append(NavigationItem(title, address, icon, key, is_current=request.path.startswith(places)))
     return items
 
 

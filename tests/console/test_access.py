@@ -22,7 +22,7 @@ GONE = "0x0002c9040000ffff"
 HOUR = timedelta(hours=1)
 PAGES = [
     "board", "plan", "rollouts", "servers", "managers", "drift", "partitions", "audit", "conflicts", "leaves", "strays",
-    "enrolment", "labels", "as_of", "audit_export", "first_run",
+    "enrolment", "labels", "as_of", "audit_export", "first_run", "glossary",
 ]  # fmt: skip
 POSTS = [
     "board_move", "board_discard", "plan", "plan_look", "rollout_cancel", "rollout_check", "rollout_release",

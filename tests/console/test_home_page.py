@@ -60,6 +60,8 @@ def test_a_look_that_is_old_counts_as_none(watched, operator):
     Watch.objects.update(checked_at=timezone.now() - timezone.timedelta(hours=1))
     text = text_of(operator)
     assert "the last look is old" in text
+    assert "Drift is not known" in text
+    assert "no drift" not in text
     assert "nothing differs" not in text
     assert "master" not in text.split("Managers", 2)[2].split("Newest rollouts")[0]
 
