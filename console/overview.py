@@ -3,6 +3,7 @@
 The number of queries is the same whatever there is.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -151,7 +152,7 @@ def _subnet_row(subnet: Subnet, drifts: _Drifts, now: datetime) -> SubnetRow:
     )
 
 
-def _managers(subnets: list[Subnet], drifts: _Drifts, now: datetime) -> list[ManagerRow]:
+def _managers(subnets: Sequence[Subnet], drifts: _Drifts, now: datetime) -> list[ManagerRow]:
     proven = HostOutcome.objects.filter(rollout__state=Rollout.State.PROVEN).exclude(placed_at=None)
     proven_at = dict(proven.values_list("host").annotate(Max("rollout__finished_at")).order_by())
     seen: dict[tuple[int, str], dict[str, Any]] = {}
@@ -191,7 +192,7 @@ def _staged(user: User) -> Staged:
     return Staged(**found, has_default=StagedDefault.objects.exists())
 
 
-def _needs(subnets: list[Subnet], drifts: _Drifts, managers: list[ManagerRow]) -> list[Need]:
+def _needs(subnets: Sequence[Subnet], drifts: _Drifts, managers: list[ManagerRow]) -> list[Need]:
     """What waits for a person, the gravest first."""
     needs = [
         Need(lamps.drift(row.kind, is_over=False), _quoted(row, drifts.counts[place]), reverse("console:drift"))
