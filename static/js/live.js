@@ -40,6 +40,12 @@ function dependsOn(element, { kind, id }) {
   });
 }
 
+/** Whether `element` asks often enough by itself: asking twice would only disturb who works on it. */
+function polls(element) {
+  const every = element.getAttribute("hx-trigger")?.match(/every (\d+)s/);
+  return Boolean(every) && Number(every[1]) * 1000 <= POLL_MS;
+}
+
 /** Have `some` elements ask the server soon, each once. */
 function refresh(some) {
   for (const element of some) due.add(element);
@@ -129,7 +135,7 @@ setInterval(() => {
   if (isHere) return;
   if (Date.now() - polledAt < POLL_MS) return;
   polledAt = Date.now();
-  refresh(elements());
+  refresh(elements().filter((element) => !polls(element)));
 }, 1000);
 
 open();
