@@ -1,11 +1,13 @@
 """Hand committed events to followers in higher rooms: in order, one at a time, at least once.
 
 A follower is a function that a higher room registers when it starts (`AppConfig.ready`). How far it has come is a
-row, so nothing is lost when a worker dies.
+row, so nothing is lost when a worker dies. Most are handed one event at a time; one that only wants to tell others
+that something happened takes many at once (`register_many`), so that a boot storm costs it one transaction, not a
+thousand.
 """
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
@@ -23,15 +25,26 @@ AT_ONCE: Final = 500  # events one follower is given in a tick, so that none mak
 SLOWEST_RETRY_S: Final = 300
 
 type Follow = Callable[[Event], None]
+type FollowMany = Callable[[Sequence[Event]], None]
 
 
 @dataclass(frozen=True)
 class Follower:
-    """Who wants to be handed which events."""
+    """Who wants to be handed which events: one at a time, or `many` of those that wait."""
 
     name: str
     actions: frozenset[Action]
-    function: Follow
+    function: Follow | None
+    many: FollowMany | None = None
+    from_now: bool = False  # the events before its first tick are no news to it
+
+    def hand(self, events: Sequence[Event]) -> None:
+        """Call its function with what it is handed in one transaction."""
+        if self.many is not None:
+            self.many(events)
+        if self.function is not None:
+            for event in events:
+                self.function(event)
 
 
 _followers: dict[str, Follower] = {}
@@ -45,10 +58,22 @@ def register(name: str, actions: Collection[Action], function: Follow) -> None:
     the only write lock; for slow work it queues a task on commit. If it raises, what it wrote is rolled back, the
     failure is stored, and the same event is tried again later; followers beside it go on.
     """
-    follower = Follower(name, frozenset(actions), function)
-    known = _followers.setdefault(name, follower)
+    _register(Follower(name, frozenset(actions), function))
+
+
+def register_many(name: str, actions: Collection[Action], many: FollowMany) -> None:
+    """Hand `many` the events of `actions` from now on, as many at once as wait (AT_ONCE at most); else as `register`.
+
+    For followers to whom old events mean nothing: on a site that has a long trail already, the first tick begins at
+    its end.
+    """
+    _register(Follower(name, frozenset(actions), None, many, from_now=True))
+
+
+def _register(follower: Follower) -> None:
+    known = _followers.setdefault(follower.name, follower)
     if known != follower:
-        raise ValueError(f"A follower called {name} is registered already, for something else.")
+        raise ValueError(f"A follower called {follower.name} is registered already, for something else.")
 
 
 class Step(Enum):
@@ -74,44 +99,57 @@ def tick() -> int:
 
 
 def _advance(follower: Follower) -> int:
-    cursor, _ = FollowerCursor.objects.get_or_create(name=follower.name)
+    cursor, _ = FollowerCursor.objects.get_or_create(name=follower.name, defaults={"number": _begins_after(follower)})
     if cursor.next_try_at is not None and timezone.now() < cursor.next_try_at:
         return 0
     # A plain read first: on SQLite every transaction takes the write lock, and most ticks have nothing to do.
     if not Event.objects.filter(number__gt=cursor.number).exists():
         return 0
-    for handed in range(AT_ONCE):
-        if _hand_over_next(follower) is not Step.MOVED:
-            return handed
-    return AT_ONCE
+    handed = 0
+    while handed < AT_ONCE:
+        step, count = _hand_over_next(follower, 1 if follower.many is None else AT_ONCE - handed)
+        handed += count
+        if step is not Step.MOVED:
+            break
+    return handed
 
 
-def _hand_over_next(follower: Follower) -> Step:
-    event: Event | None = None
+def _begins_after(follower: Follower) -> int:
+    return _newest() if follower.from_now else 0
+
+
+def _newest() -> int:
+    return ChainHead.objects.values_list("number", flat=True).first() or 0
+
+
+def _hand_over_next(follower: Follower, most: int) -> tuple[Step, int]:
+    """Hand over the next events, `most` at most; return how it ended and how many they were."""
+    events: list[Event] = []
     try:
         with transaction.atomic():
             cursor = _lock(follower)
             if cursor is None or (cursor.next_try_at is not None and timezone.now() < cursor.next_try_at):
-                return Step.NOT_NOW
+                return Step.NOT_NOW, 0
             # Numbers are given out under a lock held until the commit: no lower one can appear later.
-            newest = ChainHead.objects.values_list("number", flat=True).first() or 0
+            newest = _newest()
             unseen = Event.objects.filter(number__gt=cursor.number, number__lte=newest)
-            event = unseen.filter(action__in=[action.value for action in follower.actions]).order_by("number").first()
-            if event is not None:
-                follower.function(event)
+            wanted = unseen.filter(action__in=[action.value for action in follower.actions])
+            events = list(wanted.order_by("number")[:most])
+            if events:
+                follower.hand(events)
             elif cursor.number >= newest:
-                return Step.CAUGHT_UP
-            cursor.number = newest if event is None else event.number
+                return Step.CAUGHT_UP, 0
+            cursor.number = events[-1].number if events else newest
             cursor.moved_at = timezone.now()
             cursor.failure, cursor.tries, cursor.next_try_at = "", 0, None
             cursor.save()
     except Exception as error:
-        if event is None:
+        if not events:
             raise
-        log.exception("follower %s failed at %s", follower.name, event)
-        _store_failure(follower, event, error)
-        return Step.NOT_NOW
-    return Step.CAUGHT_UP if event is None else Step.MOVED
+        log.exception("follower %s failed at %s", follower.name, events[0])
+        _store_failure(follower, events[0], error)
+        return Step.NOT_NOW, 0
+    return (Step.MOVED, len(events)) if events else (Step.CAUGHT_UP, 0)
 
 
 def _lock(follower: Follower) -> FollowerCursor | None:

@@ -17,18 +17,19 @@ from people.permissions import is_admin, is_auditor, may_review
 from probes.alarms import open_leaks
 from probes.models import Incident
 
+# Title, url name, icon, and the key after “g” that leads there.
 PAGES = (
-    ("Board", "console:board", "layout-kanban"),
-    ("Rollouts", "console:rollouts", "rocket"),
-    ("Servers", "console:servers", "server-2"),
-    ("Managers", "console:managers", "crown"),
-    ("Drift", "console:drift", "file-diff"),
-    ("Partitions", "console:partitions", "affiliate"),
-    ("Probes", "probes:overview", "activity"),
-    ("Audit", "console:audit", "history"),
+    ("Board", "console:board", "layout-kanban", "b"),
+    ("Rollouts", "console:rollouts", "rocket", "r"),
+    ("Servers", "console:servers", "server-2", "s"),
+    ("Managers", "console:managers", "crown", "m"),
+    ("Drift", "console:drift", "file-diff", "d"),
+    ("Partitions", "console:partitions", "affiliate", "p"),
+    ("Probes", "probes:overview", "activity", "o"),
+    ("Audit", "console:audit", "history", "a"),
 )
 # Only for those who look after people, or after those who do.
-PEOPLE = ("People", "console:people", "user")
+PEOPLE = ("People", "console:people", "user", "u")
 # Pages beside the list of servers: the same place in the navigation.
 INVENTORY = ("console:conflicts", "console:leaves", "console:strays", "console:labels", "console:enrolment")
 
@@ -40,6 +41,7 @@ class NavigationItem:
     title: str
     address: str
     icon: str
+    key: str
     is_current: bool
 
 
@@ -163,11 +165,11 @@ def _leaks(request: HttpRequest) -> list[Incident]:
 def _navigation(request: HttpRequest) -> list[NavigationItem]:
     items = []
     pages = [*PAGES, PEOPLE] if is_admin(request.user) or is_auditor(request.user) else PAGES
-    for title, name, icon in pages:
+    for title, name, icon, key in pages:
         address = reverse(name)
         places = (address, *(reverse(page) for page in INVENTORY)) if name == "console:servers" else (address,)
         places = (address, reverse("console:tenants")) if name == "console:people" else places
-        items.append(NavigationItem(title, address, icon, is_current=request.path.startswith(places)))
+        items.append(NavigationItem(title, address, icon, key, is_current=request.path.startswith(places)))
     return items
 
 

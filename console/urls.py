@@ -11,6 +11,8 @@ from console.views import (
     conflicts,
     drift,
     enrolment,
+    first_run,
+    glossary,
     home,
     labels,
     leaves,
@@ -30,6 +32,10 @@ from console.views import (
 app_name = "console"
 urlpatterns = [
     path("", home.home, name="home"),
+    path("first-steps/", first_run.page, name="first_run"),
+    path("first-steps/subnet/", first_run.create, name="first_run_create"),
+    path("first-steps/managers/<str:public_id>/check/", first_run.check, name="first_run_check"),
+    path("glossary/", glossary.glossary, name="glossary"),
     path("board/", board.board, name="board"),
     path("board/move/", board.move, name="board_move"),
     path("board/membership/", board.membership, name="board_membership"),

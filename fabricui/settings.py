@@ -55,6 +55,7 @@ INSTALLED_APPS = [
     "partitions",
     "deploy",
     "inventory",
+    "live",
     "people",
     "audit",
     "allauth",

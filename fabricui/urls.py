@@ -6,6 +6,7 @@ handler500 = "fabricui.page.server_error"
 
 urlpatterns = [
     path("account/", include("people.urls")),
+    path("live/", include("live.urls")),
     path("probes/", include("probes.urls")),
     path("", include("console.urls")),
 ]

@@ -45,6 +45,7 @@ def main(argv: list[str]) -> int:
         bench_board,
         bench_differential,
         bench_faults,
+        bench_live,
         bench_probe,
         bench_read,
         bench_readback,
@@ -67,6 +68,7 @@ def main(argv: list[str]) -> int:
         "register": bench_register.BENCH,
         "audit": bench_audit.BENCH,
         "board": bench_board.BENCH,
+        "live": bench_live.BENCH,
     }
     parser = argparse.ArgumentParser(prog="./run bench", description=__doc__)
     parser.add_argument("name", choices=sorted(benches))
@@ -77,6 +79,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--examples", type=int, default=500, help="files of the differential (default 500)")
     parser.add_argument("--events", type=int, default=1_000_000, help="events of the audit trail (default 1,000,000)")
     parser.add_argument("--first", type=int, default=0, help="number of the first of them (default 0)")
+    parser.add_argument("--streams", type=int, default=200, help="open pages of the live hints (default 200)")
     parser.add_argument("--workers", type=int, default=2, help="simulators beside one another (default 2)")
     parser.add_argument(
         "--only", action="append", default=[], help="faults: pairs whose words hold this; again for more"

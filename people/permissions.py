@@ -103,5 +103,6 @@ def to_login(request: HttpRequest) -> HttpResponseBase:
     """Send an anonymous person to the login page and back; an htmx request moves the whole page, not its fragment."""
     login = resolve_url(settings.LOGIN_URL)
     if request.headers.get("HX-Request") == "true":
-        return HttpResponseClientRedirect(login)
+        here = getattr(getattr(request, "htmx", None), "current_url_abs_path", None)  # None for another host's
+        return HttpResponseClientRedirect(f"{login}?{urlencode({'next': here})}" if here else login)
     return HttpResponseRedirect(f"{login}?{urlencode({'next': request.get_full_path()})}")

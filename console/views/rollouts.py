@@ -35,7 +35,8 @@ def rollouts(request: HttpRequest) -> HttpResponse:
     if subnet is None:
         return no_subnet(request)
     page = Paginator(queries.history(subnet), PAGE).get_page(request.GET.get("page"))
-    return render(request, "console/rollouts.html", {"page": page})
+    name = "console/rollouts.html#body" if request.htmx else "console/rollouts.html"  # type: ignore[attr-defined]
+    return render(request, name, {"page": page})
 
 
 @require_safe

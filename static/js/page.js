@@ -40,7 +40,12 @@ document.addEventListener("keydown", (event) => {
 
 const connection = document.getElementById("connection");
 document.addEventListener("htmx:error", () => { connection.hidden = false; });
-document.addEventListener("htmx:after:request", () => { connection.hidden = true; });
+document.addEventListener("htmx:after:request", (event) => {
+  const status = event.detail.ctx?.response?.status ?? 200;
+  connection.hidden = status < 500;
+  // What is refused to a fragment is refused to its page: say so as a page, not inside of one.
+  if (status >= 400 && status < 500 && status !== 429) location.assign(location.href);
+});
 
 // On a narrow screen the navigation scrolls sideways: show where we are.
 const here = document.querySelector('.topnav [aria-current="page"]');

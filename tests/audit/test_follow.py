@@ -155,3 +155,54 @@ def test_an_idle_tick_writes_nothing(django_assert_num_queries):
     with django_assert_num_queries(2) as queries:
         follow.tick()
     assert all(query["sql"].startswith("SELECT") for query in queries)
+
+
+class Gazette:
+    """A follower that is handed many at once and keeps each bundle."""
+
+    def __init__(self, actions=tuple(Action)):
+        self.bundles, self.fails = [], False
+        follow.register_many("gazette", actions, self.follow)
+
+    def follow(self, events) -> None:
+        self.bundles.append([event.number for event in events])
+        if self.fails:
+            raise RuntimeError("the press stands still")
+
+
+def test_one_who_takes_many_gets_what_waits_in_one_transaction_from_its_first_tick_on(django_assert_max_num_queries):
+    record_many(3)
+    gazette = Gazette(actions=[Action.SUBNET_CREATE])
+    assert follow.tick() == 0  # what was before it came is no news
+    record_many(20)
+    with django_assert_max_num_queries(14):
+        assert follow.tick() == 20
+    assert gazette.bundles == [list(range(4, 24))]
+    assert FollowerCursor.objects.get(name="gazette").number == 23
+    record_one(action=Action.SUBNET_MODE)  # not for it: the cursor passes
+    assert follow.tick() == 0
+    assert FollowerCursor.objects.get(name="gazette").number == 24
+
+
+def test_one_who_takes_many_is_handed_a_part_at_a_time(monkeypatch):
+    gazette = Gazette()
+    follow.tick()
+    monkeypatch.setattr(follow, "AT_ONCE", 2)
+    record_many(5)
+    assert [follow.tick() for _ in range(4)] == [2, 2, 1, 0]
+    assert gazette.bundles == [[1, 2], [3, 4], [5]]
+
+
+def test_a_bundle_that_failed_is_handed_over_again_whole():
+    gazette = Gazette()
+    follow.tick()
+    gazette.fails = True
+    record_many(3)
+    assert follow.tick() == 0
+    cursor = FollowerCursor.objects.get(name="gazette")
+    assert (cursor.number, cursor.tries) == (0, 1)
+    assert "Event 1" in cursor.failure
+    gazette.fails = False
+    FollowerCursor.objects.update(next_try_at=timezone.now() - timedelta(seconds=1))
+    assert follow.tick() == 3
+    assert gazette.bundles == [[1, 2, 3], [1, 2, 3]]

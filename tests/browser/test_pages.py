@@ -99,7 +99,7 @@ def witnesses(provider):
 def addresses(site) -> dict[str, str]:
     names = {
         "board", "plan", "rollouts", "servers", "managers", "drift", "partitions", "audit", "conflicts", "leaves",
-        "strays", "enrolment", "labels",
+        "strays", "enrolment", "labels", "home", "first_run", "glossary",
     }  # fmt: skip
     pages = {name: reverse(f"console:{name}") for name in names}
     pages["rollout"] = reverse("console:rollout", args=[Rollout.objects.first().public_id])

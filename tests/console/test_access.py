@@ -11,7 +11,7 @@ from audit.models import Event
 from deploy import decisions
 from deploy.models import Observation, Revision, Rollout
 from inventory.labels import read
-from inventory.models import EnrolmentToken, Port, PortConflict, ServerCredential
+from inventory.models import EnrolmentToken, ManagerHost, Port, PortConflict, ServerCredential
 from inventory.operations import preview_labels
 from partitions.models import Partition, StagedChange
 from partitions.selection import Selection
@@ -22,7 +22,7 @@ GONE = "0x0002c9040000ffff"
 HOUR = timedelta(hours=1)
 PAGES = [
     "board", "plan", "rollouts", "servers", "managers", "drift", "partitions", "audit", "conflicts", "leaves", "strays",
-    "enrolment", "labels", "as_of", "audit_export",
+    "enrolment", "labels", "as_of", "audit_export", "first_run", "glossary",
 ]  # fmt: skip
 POSTS = [
     "board_move", "board_discard", "board_undo",
@@ -30,7 +30,8 @@ POSTS = [
     "rollout_accept",
     "port_confirm", "conflict_decide", "managers_look", "partitions", "board_membership", "server_clean",
     "partition_rename", "partition_retire", "drift_put_back", "drift_look", "drift_restoring", "drift_adopt",
-    "enrolment", "labels", "replacement", "as_of_stage", "token_revoke", "credential_rotate", "credential_revoke",
+    "enrolment", "labels", "replacement", "as_of_stage", "token_revoke", "first_run_create",
+    "first_run_check", "credential_rotate", "credential_revoke",
 ]  # fmt: skip
 
 
@@ -47,6 +48,8 @@ def address(name: str, site) -> str:
             claim={},
         )
         return reverse("console:conflict_decide", args=[conflict.pk, "reject"])
+    if name == "first_run_check":
+        return reverse("console:first_run_check", args=[ManagerHost.objects.first().public_id])
     if name == "token_revoke":
         token, _ = EnrolmentToken.objects.get_or_create(
             subnet=site.provider.subnet, name="r1", digest="d" * 64, defaults={"expires_at": timezone.now() + HOUR}
@@ -75,6 +78,8 @@ def provider_server(site):
 
 def fields(name: str, site) -> dict[str, str]:
     """What an operator's browser would send, so that nothing but the person's role can be what refuses it."""
+    if name == "first_run_create":
+        return {"name": "hall-2"}
     provider = site.provider
     if name == "plan":
         provider.observe()

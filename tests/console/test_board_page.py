@@ -161,10 +161,6 @@ def test_empty_boards_say_what_to_do(db, olga, client_of):
     assert "Create a partition" in page
 
 
-def test_home_leads_to_the_board(site, operator):
-    assert operator.get("/").url == "/board/"
-
-
 BEFORE, HEAD = 2, 2  # queries: session and person; the trail's lamp in the head of every page
 
 

@@ -73,7 +73,8 @@ def operator(demo, context):
     page.get_by_label("User name").fill("operator")
     page.get_by_label("Password").fill(demo.password)
     page.keyboard.press("Enter")
-    page.wait_for_url("**/board/")
+    page.wait_for_url(demo.url)
+    page.goto(f"{demo.url}board/")
     yield page
     assert not wrong
 

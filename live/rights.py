@@ -1,0 +1,37 @@
+"""Who may listen to what. Asked when a stream opens and again every few seconds while it is open."""
+
+from collections.abc import Iterable
+from importlib import import_module
+
+from django.conf import settings
+from django.contrib.auth import get_user
+from django.http import HttpRequest
+
+from live.hints import PROVIDER, tenant_audience
+from people.models import TenantRole, User
+from people.permissions import may_review
+
+type Audiences = frozenset[str]
+
+
+def audiences_of(user: object) -> Audiences:
+    """What `user` may listen to: that of the provider's people, and that of each tenant whose role they have."""
+    if not isinstance(user, User) or not user.is_active:
+        return frozenset()
+    of_tenants = TenantRole.objects.filter(user=user).values_list("tenant__public_id", flat=True)
+    found = {tenant_audience(public_id) for public_id in of_tenants}
+    return frozenset(found | {PROVIDER} if may_review(user) else found)
+
+
+def audiences_by_session(keys: Iterable[str]) -> dict[str, Audiences]:
+    """What each session may listen to now; nothing for one that has ended or whose password was changed.
+
+    Three queries a session.
+    """
+    return {key: audiences_of(_user_of(key)) for key in set(keys)}
+
+
+def _user_of(session_key: str) -> object:
+    request = HttpRequest()
+    request.session = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
+    return get_user(request)
