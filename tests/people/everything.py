@@ -82,6 +82,7 @@ def everything() -> Everything:
     arguments: dict[str, list[object]] = {
         "console:conflict_decide": [conflict.pk, "reject"],
         "console:leaf": [LEAF],
+        "console:first_run_check": [ids["manager"]],
         "console:token_revoke": [enrolment.pk],
         "console:labels_export": ["csv"],
         "console:audit_event": [Event.objects.latest("number").number],
