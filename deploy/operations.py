@@ -84,7 +84,7 @@ def record_adopted_revision(
     port the same table. May be repeated as long as nothing was proven, when somebody edited the files meanwhile.
     Raises StaleRevision when a revision of our own is current, SubnetBusy, PolicyRefused, AdoptionRefused.
     """
-    Subnet.objects.select_for_update().get(pk=subnet.pk)
+    Subnet.objects.select_for_update(no_key=True).get(pk=subnet.pk)
     fence = Fence.objects.select_for_update().filter(subnet=subnet).select_related("current").first()
     if fence is not None and not files.Standing.of(fence.current).is_adopted:
         raise StaleRevision(f"{fence.current} of subnet {subnet} is current already: there is nothing to adopt.")
@@ -109,7 +109,8 @@ def request_observation(*, subnet: Subnet, why: str, actor: Actor | None = None)
     `why` is one word: plan, scan, check. With an `actor` the request is a person's and stands in the trail.
     """
     with transaction.atomic():
-        Subnet.objects.select_for_update().get(pk=subnet.pk)  # of two requests one waits here and finds the other's
+        # Of two requests one waits here and finds the other's.
+        Subnet.objects.select_for_update(no_key=True).get(pk=subnet.pk)
         pending = queries.pending_observation(subnet)
         if pending is not None:
             return pending

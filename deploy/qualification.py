@@ -36,7 +36,7 @@ def request(*, subnet: Subnet, actor: Actor, may_sweep: bool = False) -> Qualifi
     lies there, as a pulled cable would.
     """
     with transaction.atomic():
-        Subnet.objects.select_for_update().get(pk=subnet.pk)
+        Subnet.objects.select_for_update(no_key=True).get(pk=subnet.pk)
         pending = Qualification.objects.filter(subnet=subnet, state__in=PENDING_REQUEST).order_by("id").first()
         if pending is not None:
             return pending

@@ -145,7 +145,7 @@ def adopt(
     Creates the partitions' rows under their owners and the rows of ports that no server reports; places nothing.
     Raises StalePlan, AdoptionRefused with every obstacle, and what `deploy.operations` raises.
     """
-    subnet = Subnet.objects.select_for_update().get(pk=observation.subnet_id)
+    subnet = Subnet.objects.select_for_update(no_key=True).get(pk=observation.subnet_id)
     require_not_managed(subnet)
     _require_fresh(observation)
     adoption = explain_look(observation=observation, owners=owners)

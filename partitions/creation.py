@@ -39,7 +39,7 @@ def create_partition(
     file found on the managers already gives to ports. Raises InvalidName, InvalidPKey, InvalidTable, InvalidFlag or
     PartitionRefused.
     """
-    Subnet.objects.select_for_update().get(pk=subnet.pk)  # two people never draw the same key
+    Subnet.objects.select_for_update(no_key=True).get(pk=subnet.pk)  # two people never draw the same key
     refuse_name(name, subnet)
     if pkey is None:
         number = pkeys.draw(subnet)

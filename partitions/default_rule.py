@@ -39,7 +39,7 @@ def stage_default(
     """
     person = as_person(actor)
     mirror.catch_up(subnet)
-    Subnet.objects.select_for_update().get(pk=subnet.pk)
+    Subnet.objects.select_for_update(no_key=True).get(pk=subnet.pk)
     table = _current(subnet).partition_table()
     wanted = replace(table.default, keywords=tuple(keywords), members=tuple(members))
     # The table refuses what no file may say, and drops exceptions that are none.
@@ -81,7 +81,7 @@ def stage_default(
 def discard_default(*, subnet: Subnet, actor: Doer) -> bool:
     """Take the staged change of Default back; whether there was one. Raises MoveRefused."""
     person = as_person(actor)
-    Subnet.objects.select_for_update().get(pk=subnet.pk)
+    Subnet.objects.select_for_update(no_key=True).get(pk=subnet.pk)
     staged = _staged(subnet)
     if staged is None:
         return False

@@ -82,7 +82,7 @@ def catch_up(subnet: Subnet) -> bool:
     _remember_attempts(subnet)
     if _behind(subnet) is None:
         return False
-    Subnet.objects.select_for_update().get(pk=subnet.pk)  # one catch-up at a time
+    Subnet.objects.select_for_update(no_key=True).get(pk=subnet.pk)  # one catch-up at a time
     revision = _behind(subnet)
     if revision is None:
         return False

@@ -19,7 +19,7 @@ def rename_partition(*, partition: Partition, name: str, actor: Doer, reason: st
     OpenSM keeps the first name that it read with a P_Key until that partition empties (ground truth: OpenSM, 1), so
     its log may show the old one for long. Raises InvalidName or PartitionRefused.
     """
-    Subnet.objects.select_for_update().get(pk=partition.subnet_id)
+    Subnet.objects.select_for_update(no_key=True).get(pk=partition.subnet_id)
     fresh = Partition.objects.select_for_update(of=("self",)).select_related("tenant", "subnet").get(pk=partition.pk)
     if fresh.retired_at is not None:
         raise PartitionRefused(f"{fresh.name} is retired: old files and the trail know it by this name, so it stays.")

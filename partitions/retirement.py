@@ -42,7 +42,8 @@ def retire_partition(*, partition: Partition, actor: Doer, reason: str = "") -> 
     somebody else's change or a running rollout stands in the way; then nothing was changed.
     """
     person = as_person(actor)
-    subnet = Subnet.objects.select_for_update().get(pk=partition.subnet_id)
+    # Not its key: whoever holds the partition and stages into it writes a row that names the subnet.
+    subnet = Subnet.objects.select_for_update(no_key=True).get(pk=partition.subnet_id)
     mirror.catch_up(subnet)
     fresh = Partition.objects.select_for_update(of=("self",)).select_related("tenant", "subnet").get(pk=partition.pk)
     if fresh.retired_at is not None:

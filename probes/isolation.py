@@ -150,7 +150,7 @@ def _ask_on_schedule(now: datetime) -> None:
         Subnet.objects.filter(fence__isnull=False, manager_hosts__isnull=False).exclude(pk__in=recently).distinct()
     ):
         with transaction.atomic():
-            Subnet.objects.select_for_update().get(pk=subnet.pk)
+            Subnet.objects.select_for_update(no_key=True).get(pk=subnet.pk)
             if IsolationCheck.objects.filter(cause=Cause.SCHEDULE, asked_at__gt=since, subnet=subnet).exists():
                 continue
             drawn = sample(subnet, most=settings.PROBE_ISOLATION_PAIRS)

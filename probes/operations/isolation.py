@@ -89,7 +89,7 @@ def check_now(*, subnet: Subnet, actor: Actor) -> list[IsolationCheck]:
     """Queue checks of sampled pairs of different tenants. Raises ProbeRefused when there is no such pair."""
     from probes.isolation import ask, sample
 
-    Subnet.objects.select_for_update().get(pk=subnet.pk)
+    Subnet.objects.select_for_update(no_key=True).get(pk=subnet.pk)
     drawn = sample(subnet, most=PAIRS_NOW)
     if drawn is None or not drawn[0]:
         raise ProbeRefused(

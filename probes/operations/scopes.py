@@ -39,7 +39,7 @@ def create_probe_set(
     name = name.strip()
     if not name or len(name) > 60:
         raise ProbeRefused("A probe set needs a name of up to 60 characters.")
-    Subnet.objects.select_for_update().get(pk=subnet.pk)
+    Subnet.objects.select_for_update(no_key=True).get(pk=subnet.pk)
     if ProbeSet.objects.filter(subnet=subnet, name__iexact=name).exists():
         raise ProbeRefused(f"Subnet {subnet} already has a probe set {name}. Choose another name.")
     probe_set = ProbeSet.objects.create(subnet=subnet, name=name, note=note.strip())

@@ -119,7 +119,7 @@ def test_a_partition_is_retired_while_somebody_moves_a_server_into_it():
     """Whoever comes first, nothing is staged into a partition that is retired."""
     provider = build()
     server = provider.server(1)
-    for number in range(5):
+    for number in range(20):
         target = provider.partition(f"training-{number}", provider.acme)
         results = together(
             partial(operations.stage_move, server=server, source=None, target=target, actor=provider.olga),
