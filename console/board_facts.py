@@ -131,7 +131,8 @@ def _proven_at(subnet: Subnet) -> datetime | None:
     watch, fence = _watch(subnet), _fence(subnet)
     times = [read.proof_finished_at] if _proves_current(subnet) else []
     if watch is not None and watch.covered_at is not None and fence is not None:
-        placed_at = read.proof_finished_at or fence.current.created_at
+        # A revision can become current without a proof (adoption): what was read before that was not read against it.
+        placed_at = max(filter(None, (read.proof_finished_at, fence.current.created_at)))
         times += [watch.covered_at] if watch.covered_at > placed_at else []
     return max((at for at in times if at is not None), default=None)
 
@@ -161,8 +162,8 @@ def _tests(subnet: Subnet, *, since: datetime) -> dict[tuple[int, int | None], T
         .values_list("server", "partition", "how")
         .annotate(
             bad=Count("pk", filter=Q(verdict="BAD")),
-            warn=Count("pk", filter=Q(verdict="WARN")),
-            good=Count("pk", filter=Q(verdict__in=("GOOD", "NONE"), outcome="OK")),
+            warn=Count("pk", filter=Q(verdict="WARN", newest_at__gte=since)),
+            good=Count("pk", filter=Q(verdict__in=("GOOD", "NONE"), outcome="OK", newest_at__gte=since)),
         )
     )
     still = Q(incidents__isnull=False, incidents__acknowledged_at=None, incidents__recovered_at=None)

@@ -41,8 +41,10 @@ def commands(
     table: dict[str, tuple[list[str], dict[str, str]]] = {}
     if broker.command:
         table["broker"] = (list(broker.command), {})
-    # Pages need no parser in C; the door takes it, and uvloop, by itself where they are installed (ADR 38).
-    web = [*uvicorn, "--port", str(addresses.web_port), "--http", "h11", "--loop", "asyncio"]
+    # httptools sets no bound to what a header may hold, and at the door anybody's server may write one. Pages need no
+    # loop in C; the door takes uvloop by itself where it is installed (ADR 38).
+    uvicorn += ["--http", "h11"]
+    web = [*uvicorn, "--port", str(addresses.web_port), "--loop", "asyncio"]
     table["web"] = (web, {"FABRICUI_LISTENER": "web"})
     # What a tenant's server writes into X-Forwarded-For is nobody's address (docs/registration.md).
     door = [*uvicorn, "--port", str(addresses.register_port), "--no-proxy-headers", "--workers", str(register_workers)]

@@ -240,10 +240,14 @@ class Watch:
         with contextlib.suppress(OSError):  # it did not wait for the answer
             self._control.sendto(answer, sender)
 
-    def _enter(self, pid: int) -> Client:
+    def _enter(self, pid: int) -> Client | None:
+        try:
+            pidfd = os.pidfd_open(pid)
+        except ProcessLookupError:  # killed between asking and now
+            return None
         control = datagram_socket(f"{self._simulator}:ctl{pid}")
         control.connect(abstract_address(f"{self._simulator}:ctl"))
-        client = self._clients[pid] = Client(pid, os.pidfd_open(pid), control)
+        client = self._clients[pid] = Client(pid, pidfd, control)
         # Before ibsim is told: it connects to this name at once, and ends when it cannot.
         client.to_simulator = _Line(self, client, f"{self._simulator}:in{pid}", self._from_simulator)
         self.add(client.pidfd, lambda _: self._leave(client))

@@ -5,11 +5,13 @@ from importlib import import_module
 
 from django.conf import settings
 from django.contrib.auth import get_user
+from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest
 
 from live.hints import PROVIDER, tenant_audience
 from people.models import TenantRole, User
 from people.permissions import may_review
+from people.sessions import why_over
 
 type Audiences = frozenset[str]
 
@@ -24,7 +26,7 @@ def audiences_of(user: object) -> Audiences:
 
 
 def audiences_by_session(keys: Iterable[str]) -> dict[str, Audiences]:
-    """What each session may listen to now; nothing for one that has ended or whose password was changed.
+    """What each session may listen to now; nothing for one that is over or whose password was changed.
 
     Three queries a session.
     """
@@ -34,4 +36,6 @@ def audiences_by_session(keys: Iterable[str]) -> dict[str, Audiences]:
 def _user_of(session_key: str) -> object:
     request = HttpRequest()
     request.session = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
-    return get_user(request)
+    request.user = get_user(request)
+    is_over = isinstance(request.user, User) and why_over(request)
+    return AnonymousUser() if is_over else request.user

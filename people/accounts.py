@@ -12,7 +12,7 @@ from people import second_factor, sessions
 from people.actor import person_subject
 from people.errors import LastAdmin, NoReason, NoSuchRole, NotToOneself
 from people.models import Tenant, TenantRole, User
-from people.operations import new_password, others_administer, set_password
+from people.operations import hold_administrators, new_password, others_administer, set_password
 
 
 @transaction.atomic
@@ -23,6 +23,7 @@ def lock(*, person: User, actor: Actor, reason: str) -> None:
     """
     _by_another(person, actor)
     _because(reason)
+    hold_administrators()
     held = User.objects.select_for_update().get(pk=person.pk)
     if not held.is_active:
         return

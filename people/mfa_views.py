@@ -11,7 +11,7 @@ from django.http.response import HttpResponseBase
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from people import second_factor
+from people import second_factor, sessions
 from people.actor import actor_of
 from people.fresh import fresh_login_required
 from people.models import User
@@ -24,6 +24,10 @@ class _Activate(totp.ActivateTOTPView):  # type: ignore[misc]  # allauth has no 
         with transaction.atomic():
             response: HttpResponse = super().form_valid(form)
             self.request.session[second_factor.SHOWN] = True
+            # A session that knew the password alone must not become one that has shown a code.
+            sessions.end_others(
+                self.request, person=person, actor=actor_of(person), reason="a second factor was set up"
+            )
             second_factor.record_added(person=person, actor=actor_of(person))
         return response
 

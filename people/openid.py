@@ -78,6 +78,9 @@ class OpenIDAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # allau
 
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
         """Let the claim decide on the role of somebody who is known, where one is configured."""
+        if sociallogin.state.get("process") != "login":
+            # allauth would join the identity to whoever is signed in here; accounts are never joined.
+            self._refuse(request, "An identity of the provider cannot be joined to an account that is here already.")
         sociallogin.email_addresses = []  # nothing here goes by the address
         if not sociallogin.is_existing or not settings.OIDC_ROLE_CLAIM:
             return

@@ -96,6 +96,7 @@ def set_role(*, person: User, role: str, actor: Actor, reason: str = "") -> None
     Their sessions end, so whoever needs a second factor now sets it up at the next login. Raises LastAdmin.
     """
     wanted = User.Role(role)
+    hold_administrators()
     held = User.objects.select_for_update().get(pk=person.pk)
     if held.role == wanted:
         return
@@ -111,6 +112,11 @@ def set_role(*, person: User, role: str, actor: Actor, reason: str = "") -> None
         after={"role": wanted},
         reason=reason,
     )
+
+
+def hold_administrators() -> None:
+    """Hold all administrators' rows until the transaction ends, in one order: two of them never remove each other."""
+    list(User.objects.select_for_update(no_key=True).filter(role=User.Role.ADMIN).order_by("pk").values_list("pk"))
 
 
 def others_administer(person: User) -> bool:

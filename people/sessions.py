@@ -90,5 +90,12 @@ def end_all(*, person: User, actor: Actor, reason: str = "") -> None:
     )
 
 
+@transaction.atomic
+def end_others(request: HttpRequest, *, person: User, actor: Actor, reason: str) -> None:
+    """End every session of `person` but the one of this request, which begins anew."""
+    end_all(person=person, actor=actor, reason=reason)
+    began(request)
+
+
 def _moment(stamp: object) -> datetime | None:
     return datetime.fromtimestamp(stamp, tz=UTC) if isinstance(stamp, int | float) else None

@@ -82,6 +82,7 @@ def look(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 @operator_required
+@fresh_login_required
 def restoring(request: HttpRequest) -> HttpResponse:
     """Let FabricUI mend a lost isolation by itself, or no longer."""
     subnet = _subnet(request)

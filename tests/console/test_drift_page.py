@@ -85,7 +85,9 @@ def test_a_refusal_stands_on_the_page(site, operator):
     told(site, "ROGUE_SM", ROGUE, "Port x runs a subnet manager.")
     answer = operator.post(reverse("console:drift_put_back"))
     assert answer.status_code == 409
-    assert "Rogue SM: Port x runs a subnet manager." in answer.content.decode()
+    text = answer.content.decode()
+    assert "Rogue SM: Port x runs a subnet manager." in text
+    assert f'hx-get="{reverse("console:drift")}"' in text  # it asks again where a GET is answered
 
 
 def test_a_file_is_shown_as_text_and_as_opensm_reads_it(site, operator):

@@ -92,7 +92,8 @@ def site(tmp_path_factory):
     assert len(found.tokens) == 4, done.stdout
     (found.folder / "token").write_text(found.tokens["rack 1"])
     process = subprocess.Popen(
-        [sys.executable, "-m", "uvicorn", "fabricui.asgi:application", "--port", str(found.port), "--no-proxy-headers"],
+        [sys.executable, "-m", "uvicorn", "fabricui.asgi:application", "--port", str(found.port), "--no-proxy-headers",
+         "--http", "h11"],
         cwd=ROOT, env=found.environment, stdout=subprocess.DEVNULL, stderr=(found.folder / "log").open("wb"),
     )  # fmt: skip
     try:
@@ -150,6 +151,20 @@ def test_50_mb_are_refused_and_the_door_stays_open(site, chunked):
     assert other.getresponse().status == 401
     other.close()
     assert site.count("inventory_server") == rows
+
+
+def test_headers_without_end_are_cut_off(site):
+    """What a header may hold is bounded before anything of ours sees it: a server must not fill the door's memory."""
+    with socket.create_connection(("127.0.0.1", site.port), timeout=20) as raw:
+        raw.sendall(b"POST /register/v1/reports HTTP/1.1\r\nHost: door\r\nX-Much: ")
+        sent = 0
+        try:
+            while sent < 8_000_000:
+                sent += raw.send(b"a" * 65_536)
+            answer = raw.recv(64)
+        except ConnectionError:
+            answer = b""
+    assert sent < 8_000_000 or answer.startswith(b"HTTP/1.1 400")
 
 
 @pytest.mark.parametrize(("listener", "kind"), [("register", "BodyLimit"), ("web", "ASGIHandler")])

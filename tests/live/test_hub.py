@@ -2,9 +2,11 @@
 
 import asyncio
 import time
+from datetime import timedelta
 
 import pytest
 from asgiref.sync import async_to_sync
+from django.utils import timezone
 
 from live import channel
 from live import hub as hubs
@@ -242,6 +244,7 @@ class TestRights:
             ({"role": "NONE"}, "gone"),
             ({"is_active": False}, "gone"),
             ({"password": "another"}, "gone"),
+            ({"sessions_ended_at": timezone.now() + timedelta(minutes=1)}, "gone"),
             ({"role": "OPERATOR"}, None),
             ({"theme": "DARK"}, None),
         ],

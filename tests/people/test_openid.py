@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import requests
+from allauth.socialaccount.models import SocialAccount
 from django.test import Client
 
 from audit.actions import Action
@@ -96,6 +97,13 @@ def test_the_login_page_offers_it_only_where_it_is_configured(client, settings, 
     assert "Sign in with" not in client.get("/account/login/").content.decode()
     assert client.get(LOGIN).status_code == 404
     assert client.get(CALLBACK).status_code == 404
+
+
+def test_an_identity_is_never_joined_to_somebody_who_is_signed_in(client, provider, olga):
+    client.force_login(olga)
+    assert sign_in(client, provider, query="?process=connect").status_code == 502
+    assert not SocialAccount.objects.exists()
+    assert "cannot be joined" in recorded(Action.PERSON_LOGIN_FAILED)[-1].reason
 
 
 def test_a_first_login_makes_a_person_without_a_role(client, provider):

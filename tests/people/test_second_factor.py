@@ -58,6 +58,19 @@ def test_whom_it_is_demanded_of_sets_it_up_before_anything_else(name, request, c
     assert client.get("/account/logout/").status_code == 200
 
 
+def test_a_session_that_knows_the_password_alone_does_not_outlive_the_setting_up(olga, client):
+    thief = Client()
+    for either in (client, thief):
+        sign_in(either, olga)
+        assert either.get("/operators/").url == SET_UP
+    secret = re.search(r"<code>(\w{32})</code>", client.get(SET_UP).content.decode())[1]
+    client.post(SET_UP, {"code": code(secret)})
+    assert client.get("/operators/").status_code == 200
+    away = thief.get("/operators/")
+    assert away.status_code == 302
+    assert away.url.startswith(LOGIN)
+
+
 def test_it_is_set_up_with_a_code_of_the_shown_secret_and_then_everything_opens(olga, client):
     sign_in(client, olga)
     page = client.get(SET_UP).content.decode()
