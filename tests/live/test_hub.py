@@ -244,7 +244,7 @@ class TestRights:
             ({"role": "NONE"}, "gone"),
             ({"is_active": False}, "gone"),
             ({"password": "another"}, "gone"),
-            ({"sessions_ended_at": timezone.now() + timedelta(minutes=1)}, "gone"),
+            ({"sessions_ended_at": timezone.now() + timedelta(days=1)}, "gone"),
             ({"role": "OPERATOR"}, None),
             ({"theme": "DARK"}, None),
         ],
