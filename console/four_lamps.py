@@ -21,7 +21,7 @@ class Glow(StrEnum):
     HALF = "half"  # half lit: the weaker of two checks says so
     PART = "part"  # half lit, amber: true in part
     BAD = "bad"  # a triangle
-    TODO = "todo"  # a dashed ring: not yet, and rightly so
+    AHEAD = "ahead"  # a dashed ring: not yet, and rightly so
     NONE = "none"  # a question mark: nobody knows
     STAGED = "staged"  # an arrow
 
@@ -111,7 +111,7 @@ class Fabric:
         """The lamps of a server in a column. `staged` says what is wanted; `joins` that it is not there yet."""
         desired = Lit(Glow.STAGED, staged) if staged else Lit(Glow.GOOD, "as it is")
         if joins:
-            return Four(desired, Lit(Glow.TODO, "not yet"), Lit(Glow.TODO, "not yet"), Lit(Glow.TODO, "not yet"))
+            return Four(desired, Lit(Glow.AHEAD, "not yet"), Lit(Glow.AHEAD, "not yet"), Lit(Glow.AHEAD, "not yet"))
         return Four(desired, self.placed(now), self.proven(server, now), self.probed(server, partition))
 
     def placed(self, now: datetime) -> Lit:

@@ -72,6 +72,8 @@ class InGroups:
                 group, self._waiting = self._waiting[:MOST], self._waiting[MOST:]
             try:
                 told: Sequence[Answer] = self.answers([environ for environ, _ in group])
+                if len(told) != len(group):
+                    raise RuntimeError(f"{len(told)} answers for a group of {len(group)}")
             except Exception:
                 log.exception("a group of %d requests could not be answered", len(group))
                 told = [_answer(_failed())] * len(group)
@@ -121,7 +123,10 @@ def _end(response: Unfinished, told: Any) -> HttpResponse:
 
 
 def _failed() -> HttpResponse:
-    sentence = "FabricUI could not answer; its log says why. Nothing was changed. The agent tries again by itself."
+    sentence = (
+        "FabricUI could not answer; its log says why. The agent tries again by itself, and what was taken already is "
+        "not taken twice."
+    )
     return JsonResponse({"error": "failed", "sentence": sentence}, status=500)
 
 

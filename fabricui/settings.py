@@ -142,6 +142,11 @@ OIDC_ROLE_CLAIM = environment.text("FABRICUI_OIDC_ROLE_CLAIM", "")
 OIDC_ROLES = environment.pairs("FABRICUI_OIDC_ROLES", "", allowed=("admin", "operator", "auditor"))
 if OIDC_ISSUER and not OIDC_ISSUER.startswith(("https://", "http://127.0.0.1:")):
     raise environment.BadEnvironment(f"FABRICUI_OIDC_ISSUER={OIDC_ISSUER} does not begin with https://.")
+OIDC_CLIENT_ID = environment.text("FABRICUI_OIDC_CLIENT_ID", "")
+if OIDC_ISSUER and not OIDC_CLIENT_ID:
+    raise environment.BadEnvironment(
+        "FABRICUI_OIDC_ISSUER needs FABRICUI_OIDC_CLIENT_ID, by which the provider knows us."
+    )
 if bool(OIDC_ROLE_CLAIM) != bool(OIDC_ROLES):
     raise environment.BadEnvironment(
         "FABRICUI_OIDC_ROLE_CLAIM and FABRICUI_OIDC_ROLES go together: the claim that holds groups, and which of them "
@@ -158,7 +163,7 @@ def openid_providers(issuer: str, client_id: str, secret: str, name: str) -> dic
 
 SOCIALACCOUNT_PROVIDERS = openid_providers(
     OIDC_ISSUER,
-    environment.text("FABRICUI_OIDC_CLIENT_ID", ""),
+    OIDC_CLIENT_ID,
     environment.text("FABRICUI_OIDC_SECRET", ""),
     OIDC_NAME,
 )
@@ -210,6 +215,7 @@ def _database(url: str) -> dict[str, Any]:
             "HOST": parts.hostname or parse_qs(parts.query).get("host", [""])[0],
             "PORT": str(parts.port or ""),
             "CONN_MAX_AGE": 60,
+            "OPTIONS": {"connect_timeout": 10},  # a host that is gone answers nothing, and libpq would wait for minutes
             "CONN_HEALTH_CHECKS": True,  # a restarted server is met by a new connection, not by an error
         }
     raise environment.BadEnvironment(f"DATABASE_URL={url} is neither sqlite:///path nor postgresql://…")

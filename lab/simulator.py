@@ -16,6 +16,7 @@ from lab.errors import LabError
 from lab.processes import MARK, ProcessID
 
 READY = b"Network simulator ready."
+CONTROL = struct.Struct("=IIII64s")  # magic, slot, kind, length, data (ibsim.h, struct sim_ctl)
 CONNECT, DISCONNECT = 1, 2  # kinds of a control packet (ibsim.h, enum SIM_CTL_TYPES)
 _MAGIC, _SET_IS_SM = 0xDEADBEEF, 9
 _CLIENT = re.compile(rb"Client (\d+): pid (\d+) connected at \"([^\"]*)\"")
@@ -36,8 +37,8 @@ def datagram_socket(name: str) -> socket.socket:
 
 def _control(control: socket.socket, kind: int, slot: int, data: bytes) -> bytes:
     """One request of the control protocol (ibsim.h, struct sim_ctl) and the data of its answer."""
-    control.send(struct.pack("=IIII64s", _MAGIC, slot, kind, len(data), data))
-    _, _, answered, _, result = struct.unpack("=IIII64s", control.recv(80))
+    control.send(CONTROL.pack(_MAGIC, slot, kind, len(data), data))
+    _, _, answered, _, result = CONTROL.unpack(control.recv(CONTROL.size))
     if answered != kind:
         raise LabError("The simulator refused a client: all its slots are taken, or it does not know the node.")
     return bytes(result)

@@ -22,7 +22,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from lab.simulator import CONNECT, DISCONNECT, abstract_address, datagram_socket
+from lab.simulator import CONNECT, CONTROL, DISCONNECT, abstract_address, datagram_socket
 
 READY = "transactions are watched"
 # OpenSM's defaults (osm_subnet.c, transaction_timeout and transaction_retries), which umad2sim does not hand on.
@@ -30,7 +30,6 @@ TIMEOUT_S, TRIES = 0.2, 3
 _TIMED_OUT = struct.pack("!I", 110)  # ETIMEDOUT, where ibsim itself writes it when no route leads anywhere
 _STATUS, _MAD = 16, 32  # where they begin in struct sim_request
 _CLASS, _METHOD, _TRANSACTION, _ATTRIBUTE = _MAD + 1, _MAD + 3, _MAD + 10, _MAD + 17
-_CONTROL = struct.Struct("=IIII64s")  # magic, slot, kind, length, data
 _SMP_CLASSES = (0x01, 0x81)
 _TRAP, _TRAP_REPRESS, _RESPONSE = 0x05, 0x07, 0x80
 _NOTICE, _SM_INFO = 0x02, 0x20
@@ -219,7 +218,7 @@ class Watch:
     def _answer_control(self) -> None:
         packet, sender = self._control.recvfrom(_LARGEST)
         pid = int(sender.strip(b"\0").rpartition(b":ctl")[2])
-        kind = _CONTROL.unpack(packet)[2]
+        kind = CONTROL.unpack(packet)[2]
         client = self._clients.get(pid)
         if kind == CONNECT:
             if client is not None:
@@ -227,9 +226,13 @@ class Watch:
             client = self._enter(pid)
         if client is None:
             return
-        client.control.send(packet)
-        answer = client.control.recv(_LARGEST)
-        _, _, answered, _, data = _CONTROL.unpack(answer)
+        try:
+            client.control.send(packet)
+            answer = client.control.recv(_LARGEST)
+        except OSError:  # the simulator does not answer, or is gone: this one SM does not come in
+            self._leave(client)
+            return
+        _, _, answered, _, data = CONTROL.unpack(answer)
         if kind == CONNECT and answered == CONNECT:
             slot = struct.unpack_from("=I", data)[0]
             client.to_simulator.connect(f"{self._simulator}:out{slot}")

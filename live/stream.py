@@ -42,23 +42,28 @@ class Stream:
         self._last: bytes | None = None
 
     def tell(self, message: bytes) -> None:
-        """Send `message` soon; a page that is too far behind gets ALL in place of everything it has missed."""
+        """Send `message` soon; a page that is too far behind gets ALL in place of everything it has missed.
+
+        But for the newest word on whether hints come: without it the page would trust a silence.
+        """
         if self._last is not None:
             return
         if self._waiting.full():
-            self._empty()
+            missed = [*self._emptied(), message]
+            for word in [word for word in missed if word in (HERE, AWAY)][-1:]:
+                self._waiting.put_nowait(word)
             message = ALL
         self._waiting.put_nowait(message)
 
     def end(self, message: bytes) -> None:
         """Send `message` and nothing after it."""
         self._last = message
-        self._empty()
+        self._emptied()
         self._waiting.put_nowait(message)
 
     def forget(self) -> None:
         """Drop what waits: the page is about to be told as much."""
-        self._empty()
+        self._emptied()
 
     async def next(self) -> bytes:
         """What is to be sent next; waits for it."""
@@ -68,6 +73,5 @@ class Stream:
         """Whether `message` was the last."""
         return message is self._last
 
-    def _empty(self) -> None:
-        while not self._waiting.empty():
-            self._waiting.get_nowait()
+    def _emptied(self) -> list[bytes]:
+        return [self._waiting.get_nowait() for _ in range(self._waiting.qsize())]

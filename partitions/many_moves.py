@@ -65,7 +65,7 @@ def stage_moves(
             except (PartitionsError, SubnetError) as refusal:
                 refusals[at] = str(refusal)
         staged = [server for at, (server, _) in enumerate(moves) if at not in refusals]
-        if staged:
+        if staged:  # remembered behind the events of its servers: which of them are refused is known only now
             who = str(staged[0]) if len(staged) == 1 else f"{len(staged)} servers"
             title = f"{who} to {'Unassigned' if target is None else target.name}"
             remember(subnet=staged[0].subnet, person=as_person(actor), title=title, notes=notes)

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from inventory.models import Subnet
@@ -51,10 +52,19 @@ def remember(*, subnet: Subnet, person: User, title: str, notes: Notes) -> None:
 
 def of_ports(ports: Collection[int]) -> list[StagedChange]:
     """All staged changes of these ports as they stand."""
+    return _of_ports(StagedChange.objects.all(), ports)
+
+
+def held_of_ports(ports: Collection[int]) -> list[StagedChange]:
+    """The same, held until the transaction ends: nobody discards one of them meanwhile."""
+    return _of_ports(StagedChange.objects.select_for_update(of=("self",)).order_by("pk"), ports)
+
+
+def _of_ports(changes: QuerySet[StagedChange], ports: Collection[int]) -> list[StagedChange]:
     ids = sorted(ports)
     rows: list[StagedChange] = []
     for start in range(0, len(ids), BATCH):
-        rows += StagedChange.objects.filter(port__in=ids[start : start + BATCH])
+        rows += changes.filter(port__in=ids[start : start + BATCH])
     return rows
 
 

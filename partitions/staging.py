@@ -94,7 +94,7 @@ def discard(*, changes: Iterable[StagedChange], actor: Doer) -> int:
     person = as_person(actor)
     rows: list[StagedChange] = []
     for batch in mirror.batches([change.pk for change in changes]):
-        held = StagedChange.objects.select_for_update(of=("self",)).filter(pk__in=batch)
+        held = StagedChange.objects.select_for_update(of=("self",)).filter(pk__in=batch).order_by("pk")
         rows += held.whole().select_related("partition__subnet")
     others = [row for row in rows if row.by_id != person.pk]
     if others and not is_operator(person):

@@ -49,9 +49,8 @@ def undo(*, subnet: Subnet, actor: Doer) -> Undone:
         StagedChange.objects.filter(port__in=batch).delete()
     back = [_change(row) for row in action.before]
     StagedChange.objects.bulk_create(back, batch_size=mirror.BATCH // 10)
-    title, servers = action.title, _record(action, ports, partitions, actor)
-    action.delete()
-    return Undone(title=title, servers=servers)
+    StagingAction.objects.filter(pk=action.pk).delete()
+    return Undone(title=action.title, servers=_record(action, ports, partitions, actor))
 
 
 def _ports(action: StagingAction) -> dict[int, Port]:
@@ -66,7 +65,7 @@ def _ports(action: StagingAction) -> dict[int, Port]:
 
 
 def _refuse_unless_as_left(action: StagingAction) -> None:
-    now = [staged_rows.as_row(change) for change in staged_rows.of_ports(action.ports)]
+    now = [staged_rows.as_row(change) for change in staged_rows.held_of_ports(action.ports)]
     if sorted(row[:5] for row in now) != sorted(row[:5] for row in action.after):
         raise MoveRefused(
             f"“{action.title}” cannot be undone: what is staged for these servers was changed since. Move them as you "

@@ -12,7 +12,7 @@ from people import second_factor, sessions
 from people.actor import person_subject
 from people.errors import LastAdmin, NoReason, NoSuchRole, NotToOneself
 from people.models import Tenant, TenantRole, User
-from people.operations import hold_administrators, new_password, others_administer, set_password
+from people.operations import hold_administrators, new_password, others_administer, record_tenant_role, set_password
 
 
 @transaction.atomic
@@ -73,14 +73,7 @@ def take_role(*, person: User, tenant: Tenant, actor: Actor) -> None:
         raise NoSuchRole(f"{person} has no role for {tenant}.")
     before = held.role
     held.delete()
-    record(
-        action=Action.ROLE_TAKE,
-        actor=actor,
-        subject=person_subject(person),
-        before={"tenant": tenant.name, "role": before},
-        after={"tenant": tenant.name, "role": None},
-        tenant_key=tenant.public_id,
-    )
+    record_tenant_role(Action.ROLE_TAKE, person=person, tenant=tenant, before=before, after=None, actor=actor)
 
 
 def _set_active(person: User, *, is_active: bool) -> None:

@@ -9,6 +9,7 @@ from rest_framework.request import Request
 
 from people import operations
 from people.models import Token
+from people.scopes import scopes_of
 
 if TYPE_CHECKING:
     from rest_framework.views import APIView  # which imports this module, by its setting
@@ -39,17 +40,28 @@ class RecordedTokenAuthentication(TokenAuthentication):  # type: ignore[misc]  #
 
 
 class HasScope(BasePermission):
-    """Let a token do only what it was made for; without a token (a session) this says nothing."""
+    """Let a token do only what it was made for and its person still may; without one (a session) this says nothing.
 
-    message = "This token was not made for this. Make one with the scope that the page names."
+    A view that names no scope takes no token.
+    """
+
+    message = "This token may not do this. Make one with the scope that the page names, if your role has it."
 
     def has_permission(self, request: Request, view: "APIView") -> bool:
         """Whether the shown token has the view's scope."""
         token = request.auth
         scope = scope_of(request)
-        if not isinstance(token, Token) or scope == NO_SCOPE or scope in token.scopes:
+        if not isinstance(token, Token):
             return True
-        operations.record_token_refused(reason=f"it lacks the scope {scope}", token=token)
+        if scope == NO_SCOPE:
+            reason = "nothing here is for tokens"
+        elif scope not in token.scopes:
+            reason = f"it lacks the scope {scope}"
+        elif scope not in {offered.name for offered in scopes_of(request.user)}:
+            reason = f"its person has no right to {scope} any more"
+        else:
+            return True
+        operations.record_token_refused(reason=reason, token=token)
         return False
 
 

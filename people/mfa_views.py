@@ -1,5 +1,6 @@
 """The pages of the second factor: allauth's, each change in one transaction with its event."""
 
+from collections.abc import Callable
 from typing import Any, cast
 
 from allauth.mfa.base import views as base
@@ -18,37 +19,34 @@ from people.models import User
 from people.permissions import person_required
 
 
-class _Activate(totp.ActivateTOTPView):  # type: ignore[misc]  # allauth has no types
-    def form_valid(self, form: Any) -> HttpResponse:
-        person = cast(User, self.request.user)
-        with transaction.atomic():
-            response: HttpResponse = super().form_valid(form)
-            self.request.session[second_factor.SHOWN] = True
-            # A session that knew the password alone must not become one that has shown a code.
-            sessions.end_others(
-                self.request, person=person, actor=actor_of(person), reason="a second factor was set up"
-            )
-            second_factor.record_added(person=person, actor=actor_of(person))
-        return response
+def _recorded(view: Any, done: Callable[[HttpRequest, User], None]) -> Any:
+    """allauth's `view`, whose change and what follows from it, with its event, are one transaction."""
+
+    class Recorded(view):  # type: ignore[misc]  # allauth has no types
+        def form_valid(self, form: Any) -> HttpResponse:
+            person = cast(User, self.request.user)
+            with transaction.atomic():
+                response: HttpResponse = super().form_valid(form)
+                done(self.request, person)
+            return response
+
+    return Recorded.as_view()
 
 
-class _Deactivate(totp.DeactivateTOTPView):  # type: ignore[misc]  # allauth has no types
-    def form_valid(self, form: Any) -> HttpResponse:
-        person = cast(User, self.request.user)
-        with transaction.atomic():
-            response: HttpResponse = super().form_valid(form)
-            self.request.session.pop(second_factor.SHOWN, None)
-            second_factor.record_removed(person=person, actor=actor_of(person))
-        return response
+def _activated(request: HttpRequest, person: User) -> None:
+    request.session[second_factor.SHOWN] = True
+    # A session that knew the password alone must not become one that has shown a code.
+    sessions.end_others(request, person=person, actor=actor_of(person), reason="a second factor was set up")
+    second_factor.record_added(person=person, actor=actor_of(person))
 
 
-class _Generate(codes.GenerateRecoveryCodesView):  # type: ignore[misc]  # allauth has no types
-    def form_valid(self, form: Any) -> HttpResponse:
-        person = cast(User, self.request.user)
-        with transaction.atomic():
-            response: HttpResponse = super().form_valid(form)
-            second_factor.record_codes(person=person, actor=actor_of(person))
-        return response
+def _deactivated(request: HttpRequest, person: User) -> None:
+    request.session.pop(second_factor.SHOWN, None)
+    second_factor.record_removed(person=person, actor=actor_of(person))
+
+
+def _generated(request: HttpRequest, person: User) -> None:
+    second_factor.record_codes(person=person, actor=actor_of(person))
 
 
 def _own(view: Any) -> Any:
@@ -63,7 +61,7 @@ def _own(view: Any) -> Any:
 
 authenticate = base.authenticate  # the second step of a login, so nobody is signed in yet
 index = require_safe(never_cache(person_required(base.index)))
-activate = _own(_Activate.as_view())
-deactivate = _own(_Deactivate.as_view())
+activate = _own(_recorded(totp.ActivateTOTPView, _activated))
+deactivate = _own(_recorded(totp.DeactivateTOTPView, _deactivated))
 view_codes = _own(codes.view_recovery_codes)
-generate_codes = _own(_Generate.as_view())
+generate_codes = _own(_recorded(codes.GenerateRecoveryCodesView, _generated))

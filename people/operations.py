@@ -158,15 +158,22 @@ def give_role(*, person: User, tenant: Tenant, role: str, actor: Actor) -> Tenan
         return held
     before = held.role if held is not None else None
     given, _ = TenantRole.objects.update_or_create(user=person, tenant=tenant, defaults={"role": wanted})
+    record_tenant_role(Action.ROLE_GIVE, person=person, tenant=tenant, before=before, after=wanted, actor=actor)
+    return given
+
+
+def record_tenant_role(
+    action: Action, *, person: User, tenant: Tenant, before: str | None, after: str | None, actor: Actor
+) -> None:
+    """Record what `person` was for `tenant` and is now; None is nothing."""
     record(
-        action=Action.ROLE_GIVE,
+        action=action,
         actor=actor,
         subject=person_subject(person),
         before={"tenant": tenant.name, "role": before},
-        after={"tenant": tenant.name, "role": wanted},
+        after={"tenant": tenant.name, "role": after},
         tenant_key=tenant.public_id,
     )
-    return given
 
 
 @transaction.atomic

@@ -1,16 +1,14 @@
 """What comes before every page of a signed-in person: a session that is not over, a second factor where one is due."""
 
-from collections.abc import Awaitable
-from typing import Final, cast
+from typing import Final
 
-from asgiref.sync import iscoroutinefunction, markcoroutinefunction, sync_to_async
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.urls import Resolver404, resolve, reverse
+from django.utils.deprecation import MiddlewareMixin
 from django_htmx.http import HttpResponseClientRedirect
 
-from audit.request_id import View
 from people import second_factor, sessions
 from people.models import User
 from people.permissions import to_login
@@ -25,27 +23,12 @@ BEFORE_SECOND_FACTOR: Final = {
 }
 
 
-class SignedInMiddleware:
+class SignedInMiddleware(MiddlewareMixin):
     """Send people whose session is over to the login page, and those who owe a second factor to setting it up."""
 
-    sync_capable = True
-    async_capable = True
-
-    def __init__(self, get_response: View) -> None:
-        self.get_response = get_response
-        self.is_async = iscoroutinefunction(get_response)
-        if self.is_async:
-            markcoroutinefunction(self)
-
-    def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
-        """Answer `request`, or send its person elsewhere first."""
-        if self.is_async:
-            return self._answer_async(request)
-        return _elsewhere(request) or cast(HttpResponseBase, self.get_response(request))
-
-    async def _answer_async(self, request: HttpRequest) -> HttpResponseBase:
-        elsewhere = await sync_to_async(_elsewhere)(request)
-        return elsewhere or await cast(Awaitable[HttpResponseBase], self.get_response(request))
+    def process_request(self, request: HttpRequest) -> HttpResponseBase | None:
+        """Answer in place of the page, or let it answer."""
+        return _elsewhere(request)
 
 
 def _elsewhere(request: HttpRequest) -> HttpResponseBase | None:

@@ -159,8 +159,8 @@ def _credentials(digests: Sequence[str]) -> list[ServerCredential | None]:
 
 def _take_over(credential: ServerCredential) -> None:
     row = ServerCredential.objects.select_for_update().get(pk=credential.pk)
-    if row.replaces_id is None:
-        return  # another request of the same server was here first
+    if row.replaces_id is None or row.revoked_at is not None:
+        return  # another request of the same server was here first, or an operator took it away
     others = row.server.credentials.filter(revoked_at=None).exclude(pk=row.pk)
     revoked = list(others.values_list("digest", flat=True))
     others.update(revoked_at=timezone.now())

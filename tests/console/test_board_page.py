@@ -2,15 +2,20 @@
 
 import re
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 from django.urls import reverse
 from django.utils import timezone
 
+from audit.values import SYSTEM
+from console import board_facts
 from deploy.models import Drift, Fence, Rollout, Watch
 from inventory.models import Port, PortConflict, Server, Subnet
 from partitions.models import Partition, StagedChange
-from probes.models import Incident, IsolationCheck
+from probes import operations as probes
+from probes.models import Incident, IsolationCheck, ProbePair
+from tests.probes.site import add_host
 
 JSON = {"HTTP_ACCEPT": "application/json"}
 HTMX = {"HTTP_HX_REQUEST": "true"}
@@ -249,7 +254,7 @@ def test_four_lamps_of_a_server_that_was_rolled_out(site, operator):
 def test_four_lamps_of_a_staged_server_say_not_yet(site, operator):
     site.provider.move(site.provider.servers[0], site.training, site.inference)
     page = operator.get("/board/").content.decode()
-    assert "d-staged p-todo r-todo b-todo" in card(page, site.provider.servers[0], site.inference.public_id)
+    assert "d-staged p-ahead r-ahead b-ahead" in card(page, site.provider.servers[0], site.inference.public_id)
     assert "+1 joining" in page
     assert "−1 leaving" in page
 
@@ -279,6 +284,43 @@ def test_the_control_plane_alone_lights_half_a_lamp(site, operator):
     check(site, "ISOLATED", plane="DATA")
     page = operator.get("/board/").content.decode()
     assert "b-good" in card(page, site.provider.servers[0], site.training.public_id)
+
+
+def test_what_was_probed_long_ago_lights_no_lamp(site, operator):
+    provider, now = site.provider, timezone.now()
+    sender, target = (add_host(server, provider) for server in provider.servers[:2])
+    probes.set_consent(tenant=provider.acme, is_given=True, actor=SYSTEM)
+    pair = ProbePair.objects.create(
+        scope=probes.scope_of_partition(partition=site.training, actor=SYSTEM), sender=sender, target=target,
+        profile="link", kind="RDMA", mode="LOADED", newest_at=now, outcome="OK", verdict="GOOD",
+    )  # fmt: skip
+    for age, lamp in ((timedelta(0), "b-good"), (timedelta(days=8), "b-none")):
+        ProbePair.objects.filter(pk=pair.pk).update(newest_at=now - age)
+        page = operator.get("/board/").content.decode()
+        assert lamp in card(page, provider.servers[0], site.training.public_id)
+
+
+def test_a_round_of_the_watch_before_the_current_revision_proves_nothing_of_it():
+    at = timezone.now()
+
+    def proven_at(*, proof, round_began, current):
+        revision = SimpleNamespace(created_at=at + current)
+        fence = SimpleNamespace(current=revision, current_id=2)
+        watched = SimpleNamespace(covered_at=at + round_began)
+        return board_facts._proven_at(
+            SimpleNamespace(
+                watch=watched,
+                fence=fence,
+                proof_finished_at=at + proof,
+                proof_state=Rollout.State.PROVEN,
+                proof_revision_id=1,
+                proof_parent_id=0,
+            )
+        )
+
+    hours = [timedelta(hours=hour) for hour in range(3)]
+    assert proven_at(proof=hours[0], round_began=hours[1], current=hours[2]) is None  # adopted after the round began
+    assert proven_at(proof=hours[0], round_began=hours[2], current=hours[1]) == at + hours[2]
 
 
 def test_a_leak_puts_the_lamp_out_until_somebody_has_seen_it(site, operator):

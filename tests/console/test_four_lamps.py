@@ -66,7 +66,7 @@ def test_what_joins_is_nowhere_yet_and_no_trouble():
     four = fabric(wrong=frozenset({1})).card(
         server=1, partition=7, staged="a change of Olga waits", joins=True, now=NOW
     )
-    assert four.css == "d-staged p-todo r-todo b-todo"
+    assert four.css == "d-staged p-ahead r-ahead b-ahead"
     assert (four.trouble, four.state) == (None, "staged")
 
 

@@ -206,6 +206,15 @@ def test_an_sm_that_died_while_it_came_ends_nothing(simulator, names, other):
     SM(simulator, names[1], os.getpid())  # the next one is served
 
 
+def test_a_simulator_that_says_nothing_keeps_one_sm_out_and_not_the_next(simulator, names, other):
+    with datagram_socket(f"{names[1]}:ctl{other.pid}") as control:
+        control.connect(abstract_address(f"{names[1]}:ctl"))
+        control.send(struct.pack("=IIII64s", 0xDEADBEEF, 0, CONNECT, 4, struct.pack("=I", other.pid)))
+        simulator.control.recv(512)
+    simulator.control.settimeout(20.0)  # it waits for this one's answer first
+    SM(simulator, names[1], os.getpid())
+
+
 def test_what_is_watched():
     assert key_of(packet(GET, SM_INFO, slot=0)) == key_of(packet(ANSWER, SM_INFO, slot=9)) is not None
     assert key_of(packet(GET, SM_INFO, number=8)) != key_of(packet(GET, SM_INFO))

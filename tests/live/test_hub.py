@@ -12,7 +12,7 @@ from live import channel
 from live import hub as hubs
 from live.hints import PROVIDER, Hint, Kind, tenant_audience
 from live.hub import Hub
-from live.stream import ALL, GONE, MOST_WAITING, Stream
+from live.stream import ALL, AWAY, GONE, HERE, MOST_WAITING, Stream
 from tests.live.conftest import Page, until
 
 ACME, BERT = tenant_audience("acme1"), tenant_audience("bert1")
@@ -120,6 +120,17 @@ def test_a_page_that_reads_slowly_is_told_that_anything_may_have_changed():
         return await stream.next(), stream._waiting.qsize()
 
     assert asyncio.run(play()) == (ALL, 0)
+
+
+@pytest.mark.parametrize("at", [0, MOST_WAITING], ids=["among what waits", "the one too many"])
+def test_a_page_that_reads_slowly_still_hears_that_no_hint_comes(at):
+    async def play():
+        stream = Stream("k", frozenset({PROVIDER}))
+        for number in range(MOST_WAITING + 1):
+            stream.tell(AWAY if number == at else HERE if number == at - 1 else b"hint")
+        return [await stream.next() for _ in range(stream._waiting.qsize())]
+
+    assert asyncio.run(play()) == [AWAY, ALL]
 
 
 def test_nothing_follows_the_end_of_a_stream():

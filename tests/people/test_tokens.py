@@ -10,8 +10,10 @@ from rest_framework.views import APIView
 
 from audit.models import Event
 from audit.values import SYSTEM
-from people.models import Token
+from people import scopes
+from people.models import Token, User
 from people.operations import create_token
+from people.permissions import is_operator
 
 pytestmark = pytest.mark.django_db
 
@@ -27,6 +29,13 @@ class Servers(APIView):
 
 
 urlpatterns = [path("servers", Servers.as_view())]
+
+
+@pytest.fixture(autouse=True)
+def offered(monkeypatch):
+    """The scopes of this file, for operators."""
+    known = {name: scopes.Scope(name, "see what there is", is_operator) for name in ("servers:read", "probes:read")}
+    monkeypatch.setattr(scopes, "_SCOPES", scopes._SCOPES | known)
 
 
 @pytest.fixture
@@ -62,6 +71,21 @@ def test_a_token_without_the_scope_is_refused_and_that_is_recorded(ask, olga):
     assert ask(text).status_code == 403
     assert [event.action for event in told()] == ["people:token:use", "people:token:refused"]
     assert told()[1].reason == "it lacks the scope servers:read"
+
+
+def test_a_token_does_nothing_that_its_person_may_not_do_any_more(ask, olga):
+    _, text = make(olga)
+    assert ask(text).status_code == 200
+    User.objects.filter(pk=olga.pk).update(role=User.Role.NONE)
+    assert ask(text).status_code == 403
+    assert told()[-1].reason == "its person has no right to servers:read any more"
+
+
+def test_a_view_that_names_no_scope_takes_no_token(ask, olga, monkeypatch):
+    _, text = make(olga)
+    monkeypatch.delattr(Servers, "required_scope")
+    assert ask(text).status_code == 403
+    assert told()[-1].reason == "nothing here is for tokens"
 
 
 @pytest.mark.parametrize("text", ["fui_nonsense", "x", "\xff"])

@@ -8,8 +8,10 @@ import sys
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
+from lab.processes import die_with_parent
 from lab.transactions import READY
 from tests.remote.sites import Host, install, wait_until
 
@@ -47,6 +49,8 @@ class MiniFabric:
     socket_name: str = field(default_factory=lambda: f"remote-{uuid.uuid4().hex[:12]}")
 
     def __post_init__(self) -> None:
+        # Also where the run of the tests is killed: an OpenSM without its simulator would stay for ever.
+        self._ends_with_us = partial(die_with_parent, os.getpid())
         self._run = self.root / "run"  # where clients leave their sys-PID folders when they are killed
         self._run.mkdir(parents=True)
         (self.root / "fabric.net").write_text(_topology())
@@ -56,6 +60,7 @@ class MiniFabric:
             stdin=subprocess.PIPE,  # it leaves when its stdin ends
             stdout=(self.root / "ibsim.log").open("wb"),
             stderr=subprocess.STDOUT,
+            preexec_fn=self._ends_with_us,
         )
         self._processes: list[subprocess.Popen[bytes]] = []
         wait_until(lambda: b"simulator ready" in (self.root / "ibsim.log").read_bytes())
@@ -64,6 +69,7 @@ class MiniFabric:
         self._transactions = subprocess.Popen(
             [sys.executable, "-m", "lab.transactions", self.socket_name, self._sm_socket_name],
             stdin=subprocess.DEVNULL, stdout=watched.open("wb"), stderr=subprocess.STDOUT,
+            preexec_fn=self._ends_with_us,
         )  # fmt: skip
         wait_until(lambda: READY.encode() in watched.read_bytes())
 
@@ -104,6 +110,7 @@ class MiniFabric:
             | self.seat(hca)
             | {"IBSIM_SOCKNAME": self._sm_socket_name},
             cwd=self._run, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            preexec_fn=self._ends_with_us,
         )  # fmt: skip
         self._processes.append(process)
         return process
