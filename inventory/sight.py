@@ -55,4 +55,4 @@ def _labelled(tenants: Tenants, server: str, prefix: str) -> Q:
     # Compared with the label of the row itself: two tenants of one person may not lend each other their servers.
     bound = Port.objects.filter(hca__server=OuterRef(server)).exclude(former_tenant=None)
     others = bound.exclude(former_tenant=OuterRef(f"{prefix}tenant"))
-    return Q(**{f"{prefix}tenant__in": tenants}) & ~Exists(others)
+    return Q(~Exists(others), **{f"{prefix}tenant__in": tenants})
