@@ -19,7 +19,8 @@ from audit.request_id import current_address, current_request_id
 from audit.values import SYSTEM, Actor, Subject
 from audit.verifier import CLOCK_STEP_S, code
 
-_LOST_RACES: Final = {"40P01", "40001"}  # PostgreSQL: deadlock detected, serialization failure
+# PostgreSQL: deadlock detected, serialization failure; lock not available, query canceled (somebody waited too long)
+_LOST_RACES: Final = {"40P01", "40001", "55P03", "57014"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +105,8 @@ def record_all(drafts: Sequence[Draft]) -> list[Event]:
         outage.note(str(error))
         raise
     except DatabaseError as error:
+        if _is_passing(error):
+            raise  # as it is: its cause says to the caller which race was lost
         raise _unwritable(error) from error
     transaction.on_commit(nudge.followers, robust=True)
     return events
@@ -161,13 +164,16 @@ def _clock_step(before: datetime, now: datetime) -> Event:
     )
 
 
-def _unwritable(error: DatabaseError) -> Exception:
-    """What `error` means for a caller: a lost race is theirs to try again, anything else closes the trail."""
+def _is_passing(error: DatabaseError) -> bool:
+    """Whether `error` is a lost race or a wait that took too long: the caller's to try again, no fault of the trail."""
     retried = getattr(error.__cause__, "sqlstate", "") in _LOST_RACES
     is_race = isinstance(error, IntegrityError) and any(word in str(error).lower() for word in ("unique", "duplicate"))
     is_busy = isinstance(error, OperationalError) and "locked" in str(error)
-    if retried or is_race or is_busy:
-        return error
+    return retried or is_race or is_busy
+
+
+def _unwritable(error: DatabaseError) -> TrailUnwritable:
+    """`error` as it closes the trail, noted as an outage."""
     said = str(error).strip().splitlines() or [type(error).__name__]
     sentence = (
         f"The audit trail takes no event, so nothing is changed. The database says: {said[0]}. Let FabricUI’s "

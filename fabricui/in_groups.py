@@ -13,11 +13,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
-from django.db import close_old_connections
+from django.db import InterfaceError, OperationalError, close_old_connections
 from django.http import HttpResponse, JsonResponse
 
+from audit.errors import TrailUnavailable
 from inventory.body_limit import TOO_LARGE, Message, Receive, Scope, Send
-from inventory.register import GROUPED, Unfinished
+from inventory.register import GROUPED, Unfinished, busy
 from inventory.together import MOST, answer_all
 
 log = logging.getLogger(__name__)
@@ -118,6 +119,9 @@ def _end(response: Unfinished, told: Any) -> HttpResponse:
     found = next(told)
     if isinstance(found, HttpResponse):
         return response.finished(found)
+    if isinstance(found, (OperationalError, InterfaceError, TrailUnavailable)):
+        log.warning("a server is told to come again: %s", str(found).strip())
+        return response.finished(busy("FabricUI cannot write to its database at the moment."))
     log.error("a request of the registration door could not be answered", exc_info=found)
     return response.finished(_failed())
 

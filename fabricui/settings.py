@@ -224,6 +224,11 @@ def _database(url: str) -> dict[str, Any]:
 DATABASES = {"default": _database(environment.text("DATABASE_URL", f"sqlite://{DATA_DIR / 'fabricui.sqlite3'}"))}
 if LISTENER == "register":  # its threads stay (fabricui/in_groups.py), so their connections may as well
     DATABASES["default"]["CONN_MAX_AGE"] = 60
+    # An agent waits for 20 s. Whatever holds a lock for longer must not keep every server that reports waiting as well.
+    if "postgresql" in DATABASES["default"]["ENGINE"]:
+        DATABASES["default"]["OPTIONS"]["options"] = "-c lock_timeout=10s -c statement_timeout=20s"
+    else:
+        DATABASES["default"]["OPTIONS"]["timeout"] = 10
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # --- broker, cache ------------------------------------------------------------------------------------------

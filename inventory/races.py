@@ -12,6 +12,12 @@ from audit.errors import ChainMoved
 
 ATTEMPTS = 20
 _LOST = {"40P01", "40001"}  # PostgreSQL: deadlock detected, serialization failure
+_WAITED = {"55P03", "57014"}  # PostgreSQL: lock not available, query canceled (by `statement_timeout`)
+
+
+def is_waiting_over(error: Exception) -> bool:
+    """Whether `error` says that the time to wait for the database was over: to ask again at once would wait again."""
+    return getattr(error.__cause__, "sqlstate", "") in _WAITED or "database is locked" in str(error)
 
 
 def settle[T](change: Callable[[], T]) -> T:

@@ -24,7 +24,7 @@ from audit.actions import Action
 from audit.once import first_in_a_minute
 from audit.record import record
 from audit.values import Actor, Subject
-from inventory.body_limit import MOST_BYTES, TOO_LARGE
+from inventory.body_limit import COME_AGAIN, MOST_BYTES, RETRY_AFTER_S, TOO_LARGE
 from inventory.errors import CredentialRefused, EnrolmentRefused, HostnameTaken, InvalidReport
 from inventory.models import Server
 from inventory.operations import enrol_with_others, register_with_others, rotate_credential
@@ -286,6 +286,13 @@ def _record(refusal: Refusal, action: Action, bucket: str) -> None:
     subject = Subject(kind="address", key=bucket, label=bucket) if server is None else server_subject(server)
     after = {"status": refusal.status, "error": refusal.code, "source": bucket}
     settle(lambda: record(action=action, actor=actor, subject=subject, after=after, reason=refusal.sentence))
+
+
+def busy(sentence: str) -> JsonResponse:
+    """The answer when the fault is ours and passes: 503, with the time after which the agent asks again."""
+    told = JsonResponse({"error": "busy", "sentence": f"{sentence} {COME_AGAIN}"}, status=503)
+    told["Retry-After"] = str(RETRY_AFTER_S)
+    return told
 
 
 # Another room's address on this listener is guarded the same way (partitions/cleaned_door.py).

@@ -10,10 +10,10 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from django.db import connection
+from django.db import InterfaceError, OperationalError, connection
 
 from audit.request_id import acting_for, current_address, current_request_id
-from inventory.races import settle
+from inventory.races import is_waiting_over, settle
 
 log = logging.getLogger(__name__)
 
@@ -132,14 +132,30 @@ def all_or_each[Asked, Answer](
     """An answer of `change` for each of `asked`, worked on in one transaction.
 
     Where one of them stops that transaction, each has one of its own: the others get through, and the one that cannot
-    be written gets its exception for an answer.
+    be written gets its exception for an answer. A database that is away, or a lock that does not come, is nobody's
+    fault: then all are tried once more on a new connection, never each alone, and have the exception for an answer.
     """
-    if len(asked) > 1:
+    for _ in range(2):
         try:
             return settle(lambda: change(asked))
-        except Exception as error:
-            log.warning("%d cannot be written together (%s); each is tried alone", len(asked), error)
+        except (OperationalError, InterfaceError) as error:
+            away: Exception = error
             connection.close_if_unusable_or_obsolete()  # it may have been the connection that broke
+            if is_waiting_over(error):
+                break
+        except Exception as error:
+            if len(asked) == 1:
+                return [error]
+            log.warning("%d cannot be written together (%s); each is tried alone", len(asked), error)
+            connection.close_if_unusable_or_obsolete()
+            return _each(change, asked)
+    log.warning("the database does not answer %d requests: %s", len(asked), str(away).strip())
+    return [away] * len(asked)
+
+
+def _each[Asked, Answer](
+    change: Callable[[Sequence[Asked]], Sequence[Answer | Exception]], asked: Sequence[Asked]
+) -> Sequence[Answer | Exception]:
     answers: list[Answer | Exception] = []
     for one in asked:
         try:

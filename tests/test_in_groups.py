@@ -5,14 +5,17 @@ import json
 import threading
 
 import pytest
+from django.db import InterfaceError, OperationalError
 
+from audit.errors import TrailUnwritable
 from audit.models import Event
 from fabricui import in_groups
 from fabricui.in_groups import ByDjango, InGroups, environ_of
 from inventory import register
 from inventory.body_limit import TOO_LARGE
 from inventory.operations import create_subnet
-from inventory.together import MOST
+from inventory.register import Unfinished
+from inventory.together import MOST, Wish
 from tests.inventory.reports import GUID_A, OLGA, enrolled, port, said
 
 
@@ -164,6 +167,27 @@ def test_django_answers_a_group_with_its_middleware_and_one_failure_is_its_own(m
     assert len(set(requests)) == 4
     assert Event.objects.get(action="inventory:server:register").request_id == requests[0]
     assert dict(told[2][1])[b"www-authenticate"] == b"Bearer"
+
+
+@pytest.mark.parametrize(
+    "error", [OperationalError("gone"), InterfaceError("gone"), TrailUnwritable("the disk is full")]
+)
+def test_a_server_is_told_to_come_again_when_the_fault_is_ours_and_passes(monkeypatch, caplog, error):
+    def raising(asked):
+        raise error
+
+    def steps():
+        yield Wish(raising, None, frozenset())
+
+    monkeypatch.setattr(in_groups, "close_old_connections", lambda: None)
+    answers = ByDjango()
+    monkeypatch.setattr(answers.handler, "get_response", lambda request: Unfinished(steps()))
+    monkeypatch.setattr(Unfinished, "close", lambda self: None)  # it would ask every database
+    [(status, headers, body)] = answers([environ_of(scope(), b"{}")])
+    assert (status, dict(headers)[b"retry-after"]) == (503, b"10")
+    assert json.loads(body)["error"] == "busy"
+    assert f"told to come again: {error}" in caplog.text
+    assert "Traceback" not in caplog.text  # thousands of them would hide everything else
 
 
 def test_headers_are_taken_for_what_they_are():

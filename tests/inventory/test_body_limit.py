@@ -61,6 +61,44 @@ def test_a_body_that_never_ends_is_given_up(monkeypatch):
     assert sent[0]["status"] == 408
 
 
+def test_bodies_are_bounded_together_and_who_comes_beyond_is_told_to_come_again(monkeypatch, caplog):
+    monkeypatch.setattr(body_limit, "MOST_HELD", 250)
+    sent: dict[str, list] = {"first": [], "second": [], "third": [], "fourth": []}
+
+    async def storm():
+        answered = asyncio.Event()
+
+        async def app(scope, receive, send):
+            await receive()
+            await answered.wait()
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+
+        door = BodyLimit(app)
+
+        async def post(name):
+            async def receive():
+                return chunk(100, more=False)
+
+            async def send(message):
+                sent[name].append(message)
+
+            await door({"type": "http", "headers": []}, receive, send)
+
+        waiting = [asyncio.ensure_future(post(name)) for name in ("first", "second")]
+        await asyncio.sleep(0)
+        await asyncio.wait_for(post("third"), timeout=5)  # at once: it waits for nobody
+        assert not sent["first"]
+        answered.set()
+        await asyncio.gather(*waiting)
+        await post("fourth")
+
+    asyncio.run(storm())
+    assert [messages[0]["status"] for messages in sent.values()] == [200, 200, 503, 200]
+    assert (b"retry-after", b"10") in sent["third"][0]["headers"]
+    assert b"comes again by itself" in sent["third"][1]["body"]
+    assert "told to come again" in caplog.text
+
+
 def test_a_sender_that_leaves_asks_nothing():
     got, sent, _ = ask(chunk(10), {"type": "http.disconnect"})
     assert (got, sent) == ({}, [])

@@ -1,14 +1,19 @@
 """What conversations want at the same time is done once for all of them; each gets what is its own."""
 
-import pytest
+import threading
 
+import pytest
+from django.db import OperationalError
+
+from audit import outage
+from audit.actions import Action
 from audit.chain import verify
 from audit.models import Event
 from audit.request_id import acting_from, current_address, current_request_id, request_id
 from inventory.models import Port, Server, ServerCredential
 from inventory.operations import enrolling, reports
 from inventory.report import parse_report
-from inventory.together import MOST, Wish, answer, answer_all, in_the_name_of_now
+from inventory.together import MOST, Wish, all_or_each, answer, answer_all, in_the_name_of_now
 from tests.inventory.reports import GUID_A, GUID_B, enrolled, outcomes, port, said
 
 
@@ -180,11 +185,63 @@ def test_a_token_lets_in_as_many_as_it_says_when_they_come_together(subnet):
     assert ServerCredential.objects.count() == 2
 
 
+@pytest.mark.parametrize(("said", "times"), [("database is locked", 1), ("server closed the connection", 2)])
+def test_a_database_that_is_away_is_nobodys_fault_and_asked_once_more_at_most(db, caplog, said, times):
+    tried = []
+
+    def change(asked):
+        tried.append(len(asked))
+        raise OperationalError(said)
+
+    told = all_or_each(change, ["a", "b", "c"])
+    assert [str(one) for one in told] == [said] * 3
+    assert tried == [3] * times  # never each alone: every one of them would wait as long again
+    assert f"does not answer 3 requests: {said}" in caplog.text
+
+
+@pytest.mark.pg
+def test_a_lock_that_does_not_come_is_waited_for_once_for_all(transactional_db, subnet):
+    from django.db import connection, transaction
+
+    from audit.record import record
+    from audit.values import SYSTEM, Subject
+
+    tried = []
+
+    def change(asked):
+        tried.append(len(asked))
+        record(action=Action.SUBNET_FREEZE, actor=SYSTEM, subject=Subject(kind="subnet", key="x", label="x"))
+        return asked
+
+    with connection.cursor() as cursor:
+        cursor.execute("SET lock_timeout = '100ms'")
+    held, released = threading.Event(), threading.Event()
+
+    def hold_the_head():
+        with transaction.atomic():
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT 1 FROM audit_chainhead FOR UPDATE")
+            held.set()
+            released.wait(timeout=20)
+        connection.close()
+
+    holder = threading.Thread(target=hold_the_head)
+    holder.start()
+    try:
+        assert held.wait(timeout=20)
+        told = all_or_each(change, ["a", "b"])
+    finally:
+        released.set()
+        holder.join()
+    assert tried == [2]
+    assert all(isinstance(one, OperationalError) for one in told)  # no outage of the trail
+    assert not outage.known()
+    assert all_or_each(change, ["a", "b"]) == ["a", "b"]
+
+
 @pytest.mark.pg
 def test_a_connection_that_was_lost_since_the_last_time_is_made_anew(transactional_db):
     from django.db import connection
-
-    from inventory.together import all_or_each
 
     def change(asked):
         with connection.cursor() as cursor:
