@@ -8,14 +8,19 @@ export function announce(text) {
   requestAnimationFrame(() => { announcer.textContent = text; });
 }
 
-/** POST `fields` as a form with the CSRF token; resolves to the Response. */
+const ANSWER_MS = 30000;    // some hundred servers take seconds; a longer silence is a network that has lost the answer
+
+/** POST `fields` as a form with the CSRF token; resolves to the Response, and throws after ANSWER_MS without one. */
 export function post(address, fields) {
+  const silence = new AbortController();
+  const waits = setTimeout(() => silence.abort(), ANSWER_MS);
   return fetch(address, {
+    signal: silence.signal,
     method: "POST",
     headers: { "Accept": "application/json", "X-CSRFToken": document.querySelector('meta[name="csrf-token"]').content },
     body: new URLSearchParams(fields),
     credentials: "same-origin",
-  });
+  }).finally(() => clearTimeout(waits));
 }
 
 document.addEventListener("click", (event) => {
