@@ -108,6 +108,7 @@ def _environment(folder: Path) -> dict[str, str]:
         "DATABASE_URL": f"sqlite://{folder}/board.sqlite3",
         "REDIS_URL": "",
         "FABRICUI_LOG_LEVEL": "ERROR",
+        "FABRICUI_MFA": "off",
     }
 
 
