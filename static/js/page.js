@@ -43,6 +43,14 @@ document.addEventListener("keydown", (event) => {
   if (menu) { menu.open = false; menu.querySelector("summary").focus(); }
 });
 
+// What somebody has unfolded, or folded, stays so when the page is refreshed under them.
+let folds = [];
+document.addEventListener("htmx:before:swap", () => { folds = [...document.querySelectorAll("main details")].map((one) => [one, one.open]); });
+document.addEventListener("htmx:after:swap", () => {
+  for (const [one, isOpen] of folds) if (one.isConnected) one.open = isOpen;
+  folds = [];
+});
+
 const connection = document.getElementById("connection");
 document.addEventListener("htmx:error", () => { connection.hidden = false; });
 document.addEventListener("htmx:after:request", (event) => {
