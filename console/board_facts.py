@@ -96,6 +96,8 @@ def fabric(subnet: Subnet, *, now: datetime) -> Fabric:
         proven_at=_proven_at(subnet),
         wrong=frozenset(servers[guid] for guid in wrong if guid in servers),
         owed=frozenset(servers[guid] for guid in owed if guid in servers),
+        wrong_ports=frozenset(wrong),
+        owed_ports=frozenset(owed),
         tests=_tests(subnet, since=max(read.proof_finished_at or now - CHECKS_LAST, now - CHECKS_LAST)),
     )
 
@@ -204,3 +206,12 @@ def _watch(subnet: Subnet) -> Watch | None:
     except Watch.DoesNotExist:
         return None
     return watch
+
+
+def lamps_of(request: HttpRequest, subnet_id: int, *, now: datetime) -> Fabric:
+    """What the lamps say on a page beside the board: two queries, or three. The frame asks for no subnet then.
+
+    Nothing is known of a subnet that the pages are not about.
+    """
+    subnet = board_subnet(request)
+    return fabric(subnet, now=now) if subnet is not None and subnet.pk == subnet_id else Fabric()

@@ -1,10 +1,13 @@
-"""The four lamps of a card: desired, placed, proven, probed. Which disagree is said in words, without a click.
+"""The four lamps of a card, a port or a partition: desired, placed, proven, probed.
+
+Which of them disagree is said in words, without a click.
 
 Pure: no Django, no clock but the one that is handed in. *Unknown* is never drawn as good: what nobody has read, or
 read too long ago, has a lamp of its own.
 """
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -98,13 +101,15 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class Fabric:
-    """What is known of a subnet beside its rows. `wrong` and `owed` are row ids of servers."""
+    """What is known of a subnet beside its rows. `wrong` and `owed` are row ids of servers, or GUIDs of ports."""
 
     files: tuple[HostFile, ...] = ()
     files_at: datetime | None = None
     proven_at: datetime | None = None  # since when nothing that was read contradicts the current revision
     wrong: frozenset[int] = frozenset()
     owed: frozenset[int] = frozenset()
+    wrong_ports: frozenset[str] = frozenset()
+    owed_ports: frozenset[str] = frozenset()
     tests: Mapping[tuple[int, int | None], Tried] = field(default_factory=dict)  # (server, partition or None)
 
     def card(self, *, server: int, partition: int | None, staged: str, joins: bool, now: datetime) -> Four:
@@ -113,6 +118,16 @@ class Fabric:
         if joins:
             return Four(desired, Lit(Glow.AHEAD, "not yet"), Lit(Glow.AHEAD, "not yet"), Lit(Glow.AHEAD, "not yet"))
         return Four(desired, self.placed(now), self.proven(server, now), self.probed(server, partition))
+
+    def port(
+        self, *, guid: str, server: int, partitions: Collection[int], staged: str, joins: bool, now: datetime
+    ) -> Four:
+        """The lamps of one port. Probes are of servers: its lamp is that of its server in `partitions`, if any."""
+        desired = Lit(Glow.STAGED, staged) if staged else Lit(Glow.GOOD, "as it is")
+        if joins:
+            return Four(desired, Lit(Glow.AHEAD, "not yet"), Lit(Glow.AHEAD, "not yet"), Lit(Glow.AHEAD, "not yet"))
+        proven = self._proven(guid in self.wrong_ports, guid in self.owed_ports, now)
+        return Four(desired, self.placed(now), proven, self.probed(server, *partitions))
 
     def placed(self, now: datetime) -> Lit:
         """Whether every manager host holds the current revision."""
@@ -133,9 +148,12 @@ class Fabric:
 
     def proven(self, server: int, now: datetime) -> Lit:
         """Whether the server's ports were read from the fabric and hold what they should."""
-        if server in self.wrong:
+        return self._proven(server in self.wrong, server in self.owed, now)
+
+    def _proven(self, is_wrong: bool, is_owed: bool, now: datetime) -> Lit:
+        if is_wrong:
             return Lit(Glow.BAD, "other keys on the fabric")
-        if server in self.owed:
+        if is_owed:
             return Lit(Glow.PART, "a port could not be read")
         if self.proven_at is None:
             return Lit(Glow.NONE, "the fabric was not read yet")
@@ -143,10 +161,10 @@ class Fabric:
             return Lit(Glow.NONE, "the fabric was not read lately")
         return Lit(Glow.GOOD, "read from the fabric")
 
-    def probed(self, server: int, partition: int | None) -> Lit:
-        """How its probes went. Where only the control plane can be asked, the lamp is half lit."""
-        both = (self.tests.get((server, partition)), self.tests.get((server, None)))
-        found = [tests for tests in both if tests is not None]
+    def probed(self, server: int, *partitions: int | None) -> Lit:
+        """How its probes in these partitions went. Where only the control plane can be asked, the lamp is half lit."""
+        asked = dict.fromkeys((*partitions, None))
+        found = [tests for partition in asked if (tests := self.tests.get((server, partition))) is not None]
         if any(tests.bad for tests in found):
             return Lit(Glow.BAD, "a probe failed")
         if any(tests.warn for tests in found):
@@ -156,3 +174,36 @@ class Fabric:
         if any(tests.control for tests in found):
             return Lit(Glow.HALF, "control plane only")
         return Lit(Glow.NONE, "not probed")
+
+
+def waiting(people: Collection[str]) -> str:
+    """What the first lamp says of staged changes; empty when nobody has any."""
+    return f"a change of {', '.join(sorted(people))} waits" if people else ""
+
+
+# The gravest first: one that is bad, or that nobody knows, is never hidden by many that are good.
+_GRAVEST: Final = (Glow.BAD, Glow.PART, Glow.STAGED, Glow.NONE, Glow.AHEAD, Glow.HALF, Glow.GOOD)
+
+
+def together(fours: Iterable[Four]) -> Four | None:
+    """The lamps of a partition: of each the gravest of its servers', and how many say so. None without servers.
+
+    What only joins says nothing of what is there now, unless there is nothing else.
+    """
+    every = list(fours)
+    if not every:
+        return None
+    there = [four for four in every if four.proven.glow is not Glow.AHEAD] or every
+    return Four(
+        _gravest([four.desired for four in every]),
+        _gravest([four.placed for four in there]),
+        _gravest([four.proven for four in there]),
+        _gravest([four.probed for four in there]),
+    )
+
+
+def _gravest(lamps: Collection[Lit]) -> Lit:
+    counts = Counter(lamps)
+    gravest = min(counts, key=lambda lamp: (_GRAVEST.index(lamp.glow), -counts[lamp], lamp.word))
+    count, alike = counts[gravest], counts.total()
+    return gravest if count == alike else Lit(gravest.glow, f"{gravest.word}: {count} of {alike}")

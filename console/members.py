@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from console.four_lamps import Fabric, Four, together, waiting
 from deploy.queries import current_revision
 from inventory.models import Port, Server
 from partitions import handover
@@ -31,6 +32,19 @@ class MemberRow:
     ports: tuple[PortPlace, ...]
     by: str  # whose staged change it is; empty when nothing is staged
     waits: bool  # joins only once it is clean
+    server: int = 0  # row id; 0 without one
+
+    def four(self, fabric: Fabric, partition: int, now: datetime) -> Four:
+        """The lamps of this server here, or of the ports that have none."""
+        staged, joins = waiting([self.by]) if self.is_changing else "", not self.now
+        if self.server:
+            return fabric.card(server=self.server, partition=partition, staged=staged, joins=joins, now=now)
+        here = (partition,)
+        its = [
+            fabric.port(guid=port.guid, server=0, partitions=here, staged=staged, joins=joins, now=now)
+            for port in self.ports
+        ]
+        return together(its) or its[0]  # a row has a port
 
     @property
     def now(self) -> str:
@@ -83,12 +97,12 @@ def member_rows(partition: Partition) -> tuple[MemberRow, ...]:
     servers = {change.port.hca.server_id for change in staged if change.port.hca is not None}
     beside = StagedChange.objects.filter(port__hca__server__in=servers).exclude(partition=partition).whole()
     both = [*staged, *beside] if staged else []
-    waiting = [
+    held_back = [
         row
         for row in (handover.split(both, current.partition_table())[1] if current is not None and both else ())
         if row.change.partition_id == partition.pk
     ]
-    waits = {row.server.pk for row in waiting}
+    waits = {row.server.pk for row in held_back}
     by: dict[int, set[str]] = defaultdict(set)
     for change in staged:
         by[_server_pk(change.port)].add(str(change.by))
@@ -105,6 +119,7 @@ def member_rows(partition: Partition) -> tuple[MemberRow, ...]:
             ),
             by=", ".join(sorted(by[server])),
             waits=server in waits,
+            server=server,
         )
         for server, its in of_server.items()
     ]

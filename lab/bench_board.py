@@ -69,7 +69,7 @@ _SCROLL: Final = """async () => {
 def measure(arguments: argparse.Namespace) -> Mapping[str, float]:
     """Fill the database, then measure the page on the server and in a browser."""
     with tempfile.TemporaryDirectory(prefix="fabricui-board-") as folder:
-        os.environ.update(_environment(Path(folder)))
+        os.environ.update(environment(Path(folder)))
         import django
         from django.core.management import call_command
 
@@ -82,13 +82,13 @@ def measure(arguments: argparse.Namespace) -> Mapping[str, float]:
         _tell("filling")
         rows = board_rows.fill(servers=arguments.servers, hcas=arguments.hcas, partitions=PARTITIONS)
         figures: dict[str, float] = {"servers": rows.servers, "ports": rows.ports, "partitions": rows.partitions}
-        client, session = _signed_in(rows.olga)
-        pins = _pins()
+        client, session = signed_in(rows.olga)
+        pins = pins_of()
         figures |= _on_the_server(client, f"?open={pins}", arguments.runs)
         whole = _on_the_server(client, "?open=all", arguments.runs)
         figures |= {f"whole_{name}": whole[name] for name in ("render_ms", "gzip_kb", "queries")}
         _tell("rendered")
-        with _web() as address:
+        with web() as address:
             figures |= _in_the_browser(address, session, pins, arguments.runs)
     # What else this machine did meanwhile: figures of a busy one say little.
     figures["load_per_cpu"] = round(os.getloadavg()[1] / (os.cpu_count() or 1), 2)
@@ -99,7 +99,8 @@ def _tell(what: str) -> None:
     print(f"{what} …", file=sys.stderr, flush=True)
 
 
-def _environment(folder: Path) -> dict[str, str]:
+def environment(folder: Path) -> dict[str, str]:
+    """What the processes of a site of its own in `folder` need."""
     return {
         "DJANGO_SETTINGS_MODULE": "fabricui.settings",
         "DJANGO_ALLOW_ASYNC_UNSAFE": "1",  # the browser's loop runs in this thread, and rows are read beside it
@@ -108,10 +109,11 @@ def _environment(folder: Path) -> dict[str, str]:
         "DATABASE_URL": f"sqlite://{folder}/board.sqlite3",
         "REDIS_URL": "",
         "FABRICUI_LOG_LEVEL": "ERROR",
+        "FABRICUI_MFA": "off",
     }
 
 
-def _signed_in(person: Any) -> tuple[Any, dict[str, str]]:
+def signed_in(person: Any) -> tuple[Any, dict[str, str]]:
     """Olga's client, and her session as a cookie."""
     from django.conf import settings
     from django.test import Client
@@ -122,7 +124,7 @@ def _signed_in(person: Any) -> tuple[Any, dict[str, str]]:
     return client, {"name": name, "value": client.cookies[name].value}
 
 
-def _pins() -> str:
+def pins_of() -> str:
     """The partitions that an operator of one tenant keeps open."""
     from partitions.models import Partition
 
@@ -160,7 +162,7 @@ def _on_the_server(client: Any, query: str, runs: int) -> dict[str, float]:
 
 
 @contextlib.contextmanager
-def _web() -> Iterator[str]:
+def web() -> Iterator[str]:
     """The web process as `./run up` starts it; gives its address."""
     port = free_port()
     argv = [sys.executable, "-m", "uvicorn", "fabricui.asgi:application", "--host", "127.0.0.1", "--port", str(port),

@@ -13,13 +13,13 @@ from datetime import datetime
 from django.db import transaction
 
 from audit.actions import Action
-from audit.record import record
+from audit.record import Draft, record, record_all
 from deploy.as_of import current_at
 from deploy.models import Revision
 from deploy.queries import current_revision, latest_observation, observed_fabric
 from inventory.models import Port, Server, Subnet
 from inventory.subjects import server_subject, subnet_subject
-from partitions import handover, mirror, refusals
+from partitions import handover, mirror, refusals, staged_rows
 from partitions.as_of import rows_at
 from partitions.default_rule import stage_default
 from partitions.desired import sm_ports, wanted_table
@@ -27,9 +27,9 @@ from partitions.doer import Doer, as_actor, as_person
 from partitions.errors import MoveRefused, NoRevision, PartitionsError
 from partitions.models import Membership, MembershipKind, Partition, StagedChange
 from partitions.plans import limits
-from partitions.staging import write
 from partitions.standing import Place, Standing
 from partitions.subjects import partition_label, tenant_key
+from partitions.wishes import write
 from people.models import User
 from subnet import policy
 from subnet.change import difference
@@ -43,11 +43,22 @@ from subnet.table import PartitionTable, safe_label
 class ServerBack:
     """One server that can go back: where it is now and where it was; both in order of name."""
 
-    server: Server
+    standing: Standing
     now: tuple[Partition, ...]
     then: tuple[Partition, ...]
     edits: Mapping[Place, MembershipKind | None]
     waits: bool  # it was with another tenant: it leaves first, and joins once it is marked clean
+
+    @property
+    def server(self) -> Server:
+        """Which one."""
+        return self.standing.server
+
+    @property
+    def partitions(self) -> Mapping[int, Partition]:
+        """Those that the edits, or what was staged before, name."""
+        staged = (row.partition for row in self.standing.staged.values())
+        return {partition.pk: partition for partition in (*self.now, *self.then, *staged)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +112,18 @@ def stage_back(*, subnet: Subnet, at: datetime, actor: Doer, reason: str) -> Way
             rule="nothing",
         )
     told = f"As at {refusals.moment(at)}: {reason}"
-    for back in found.servers:
-        _stage(back, person, actor, told)
+    notes = staged_rows.Notes()
+    drafts: list[Draft] = []
+    for back, after in zip(found.servers, write(found.servers, person=person, reason=told), strict=True):
+        notes.add([port.pk for port in back.standing.ports], back.standing.staged.values(), after)
+        drafts.append(_draft(back, len(after), actor, told))
     if found.default:
         default = _table(found.then).default
         stage_default(subnet=subnet, keywords=default.keywords, members=default.members, actor=actor, reason=told)
+    else:  # what an undo could not take back whole is not offered to it
+        title = f"everything as at {refusals.moment(at)}"
+        staged_rows.remember(subnet=subnet, person=person, title=title, notes=notes)
+    record_all(drafts)
     record(
         action=Action.BACK_TO_STAGE,
         actor=as_actor(actor),
@@ -123,13 +141,9 @@ def stage_back(*, subnet: Subnet, at: datetime, actor: Doer, reason: str) -> Way
     return found
 
 
-def _stage(back: ServerBack, person: User, actor: Doer, reason: str) -> None:
-    """Write one server's changes, with its event."""
-    standing = Standing.of(back.server)
-    touched = {partition.pk: partition for partition in (*back.now, *back.then)}
-    touched |= {row.partition_id: row.partition for row in standing.staged.values()}
-    write(standing=standing, edits=back.edits, partitions=touched, person=person, reason=reason)
-    record(
+def _draft(back: ServerBack, staged: int, actor: Doer, reason: str) -> Draft:
+    """The event of one server."""
+    return Draft(
         action=Action.MEMBER_STAGE,
         actor=as_actor(actor),
         subject=server_subject(back.server),
@@ -137,11 +151,11 @@ def _stage(back: ServerBack, person: User, actor: Doer, reason: str) -> None:
         after={
             "server": back.server.hostname,
             "partitions": [partition_label(partition) for partition in back.then],
-            "ports": len(standing.ports),
-            "staged_changes": StagedChange.objects.of_server(back.server).count(),
+            "ports": len(back.standing.ports),
+            "staged_changes": staged,
         },
         reason=reason,
-        tenant_key=tenant_key([*touched.values()]),
+        tenant_key=tenant_key(back.partitions.values()),
     )
 
 
@@ -160,9 +174,12 @@ def _work_out(subnet: Subnet, at: datetime, person: User) -> WayBack:
     servers, loose = _touched(subnet, current, wanted)
     backs: list[ServerBack] = []
     left: list[Left] = [*_left_ports(subnet, loose, current, wanted)]
+    standings = Standing.of_all(servers)
+    guids = (port.guid for standing in standings.values() for port in standing.ports)
+    changing = refusals.under_way(subnet, guids)
     for server in servers:
         try:
-            back = _server(server, wanted, rows, person)
+            back = _server(standings[server.pk], wanted, rows, person, changing)
         except MoveRefused as refused:
             left.append(Left(server.hostname, str(refused)))
         else:
@@ -213,9 +230,15 @@ def _left_ports(subnet: Subnet, guids: list[GUID], current: PartitionTable, want
             )
 
 
-def _server(server: Server, wanted: PartitionTable, rows: Mapping[PKey, Partition], person: User) -> ServerBack | None:
+def _server(
+    standing: Standing,
+    wanted: PartitionTable,
+    rows: Mapping[PKey, Partition],
+    person: User,
+    changing: refusals.UnderWay | None,
+) -> ServerBack | None:
     """How one server goes back whole; None when it is wanted there already. Raises MoveRefused."""
-    standing = Standing.of(server)
+    server = standing.server
     edits: dict[Place, MembershipKind | None] = dict.fromkeys({*standing.memberships, *standing.staged})
     then: set[Partition] = set()
     held = wanted.by_port()
@@ -234,12 +257,12 @@ def _server(server: Server, wanted: PartitionTable, rows: Mapping[PKey, Partitio
     if all(standing.wanted(place) == kind for place, kind in edits.items()):
         return None
     refusals.refuse_unfit_ports(standing)
-    refusals.refuse_rolling_out(server.subnet, {port.guid: server.hostname for port in standing.ports})
+    refusals.refuse_changing(changing, {port.guid: server.hostname for port in standing.ports})
     refusals.refuse_anothers_change(standing, person)
     for partition in then:
         refusals.refuse_two_tenants(standing, partition, then)
     return ServerBack(
-        server=server,
+        standing=standing,
         now=tuple(standing.partitions_now()),
         then=tuple(sorted(then, key=lambda partition: partition.name.lower())),
         edits=edits,

@@ -1,13 +1,14 @@
 """The rules of a move, one function each. Each returns quietly or raises MoveRefused with a sentence."""
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 
 from audit.actions import Action
 from audit.models import Event
-from deploy.models import Revision
+from deploy.models import Revision, Rollout
 from deploy.queries import current_revision, running_rollout
-from inventory.models import ManagerHost, PortConflict, Server, Subnet
+from inventory.models import Server, Subnet
 from inventory.ownership import is_trusted
 from partitions.errors import MoveRefused
 from partitions.models import MembershipKind, Partition, StagedChange
@@ -55,19 +56,14 @@ def refuse_unfit_ports(standing: Standing, *, joins: bool = True) -> None:
             "(their link layer may be Ethernet) and let its agent report again.",
             rule="no_ports",
         )
-    sm_ports = set(
-        ManagerHost.objects.filter(subnet=server.subnet_id, port_guid__in=[port.guid for port in ports]).values_list(
-            "port_guid", "name"
-        )
-    )
-    if sm_ports:
-        guid, host = min(sm_ports)
+    if standing.sm_ports:
+        guid, host = min(standing.sm_ports.items())
         raise MoveRefused(
             f"Port {guid} of {server} is the SM port of manager host {host}. FabricUI keeps it a full member of "
             "Default only; it never joins a tenant's or the provider's partition. Move another server.",
             rule="sm_port",
         )
-    disputed = PortConflict.objects.filter(port__in=ports, closed_at=None).select_related("port", "claimed_by").first()
+    disputed = standing.disputed
     if disputed is not None:
         raise MoveRefused(
             f"Port {disputed.port} of {server} is also claimed by {disputed.claimed_by}. "
@@ -115,22 +111,42 @@ def refuse_lost_source(standing: Standing, source: Partition | None) -> None:
     )
 
 
-def refuse_rolling_out(subnet: Subnet, places: Mapping[str, str]) -> None:
-    """What a running rollout is making true cannot be changed under its hands. `places`: port GUID to server."""
-    if not places:
-        return
+@dataclass(frozen=True, slots=True)
+class UnderWay:
+    """A rollout that runs, and which of the ports that were asked about it is changing."""
+
+    rollout: Rollout
+    guids: frozenset[str]
+
+
+def under_way(subnet: Subnet, guids: Iterable[str]) -> UnderWay | None:
+    """What a running rollout changes of these ports; None when it changes none of them. Two queries, or none."""
+    named = {str(guid) for guid in guids}
+    if not named:
+        return None
     rollout = running_rollout(subnet)
     if rollout is None or rollout.revision == current_revision(subnet):
-        return  # nothing runs, or all that is owed is another copy of the file
-    named = set(places)
-    touched = sorted({guid for _, guid, _ in held(rollout.parent, named) ^ held(rollout.revision, named)})
-    if touched:
+        return None  # nothing runs, or all that is owed is another copy of the file
+    touched = frozenset(guid for _, guid, _ in held(rollout.parent, named) ^ held(rollout.revision, named))
+    return UnderWay(rollout, touched) if touched else None
+
+
+def refuse_changing(changing: UnderWay | None, places: Mapping[str, str]) -> None:
+    """What a running rollout is making true cannot be changed under its hands. `places`: port GUID to server."""
+    touched = sorted(set(places) & changing.guids) if changing is not None else []
+    if changing is not None and touched:
         names = ", ".join(sorted({places[guid] for guid in touched})[:3])
+        rollout = changing.rollout
         raise MoveRefused(
             f"A rollout that {rollout.started_by_name} started at {moment(rollout.requested_at)} is changing port "
             f"{touched[0]} ({names}). Wait until it has ended, then try again.",
             rule="rolling_out",
         )
+
+
+def refuse_rolling_out(subnet: Subnet, places: Mapping[str, str]) -> None:
+    """The same, asked for these ports alone."""
+    refuse_changing(under_way(subnet, places), places)
 
 
 def refuse_two_tenants(standing: Standing, target: Partition, after: Collection[Partition]) -> None:

@@ -4,6 +4,7 @@ The former rows come back exactly as they were, and only while the rows still ar
 would still let them be staged.
 """
 
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,9 +12,9 @@ from datetime import datetime
 from django.db import transaction
 
 from audit.actions import Action
-from audit.record import record
+from audit.record import Draft, record_all
 from inventory.models import Port, Server, Subnet
-from partitions import mirror, refusals, staged_rows, staging
+from partitions import mirror, refusals, staged_rows, wishes
 from partitions.doer import Doer, as_actor, as_person
 from partitions.errors import MoveRefused
 from partitions.models import Membership, Partition, StagedChange, StagingAction
@@ -41,7 +42,7 @@ def undo(*, subnet: Subnet, actor: Doer) -> Undone:
             "There is nothing to undo: what you staged has gone out, or was taken back.", rule="nothing_to_undo"
         )
     partitions = {row.pk: row for row in Partition.objects.filter(pk__in={row[1] for row in action.before})}
-    staging.hold(partitions.values(), None)
+    wishes.hold(partitions.values())
     ports = _ports(action)
     _refuse_unless_as_left(action)
     _refuse_by_rule(action, ports, partitions, subnet)
@@ -95,8 +96,8 @@ def _refuse_by_rule(
         if kind_to is not None:
             refusals.refuse_retired(partitions[partition])
             joining |= {port} if kind_from is None else set()
-    for server in _servers(ports[pk] for pk in joining):
-        refusals.refuse_unfit_ports(Standing.of(server))
+    for standing in Standing.of_all(_servers(ports[pk] for pk in joining)).values():
+        refusals.refuse_unfit_ports(standing)
 
 
 def _servers(ports: Iterable[Port]) -> list[Server]:
@@ -114,20 +115,27 @@ def _change(row: Row) -> StagedChange:
 
 def _record(action: StagingAction, ports: dict[int, Port], partitions: dict[int, Partition], actor: Doer) -> int:
     """One event a server, which says what is staged for it again. Returns how many there were."""
-    by_label: dict[str, list[Port]] = {}
+    by_label: dict[str, list[Port]] = defaultdict(list)
+    before: dict[int, list[Row]] = defaultdict(list)
     for port in ports.values():
-        by_label.setdefault(place_subject(port).label, []).append(port)
+        by_label[place_subject(port).label].append(port)
+    for row in action.before:
+        before[row[0]].append(row)
+    after = Counter(row[0] for row in action.after)
+    drafts = []
     for _, its in sorted(by_label.items()):
-        keys = {port.pk for port in its}
-        back = [row for row in action.before if row[0] in keys]
-        record(
-            action=Action.MEMBER_UNDO,
-            actor=as_actor(actor),
-            subject=place_subject(its[0]),
-            before={"action": action.title, "changes": sum(row[0] in keys for row in action.after)},
-            after={"staged": _way(back, partitions), "changes": len(back), "ports": len(its)},
-            tenant_key=tenant_key(partitions[row[1]] for row in back),
+        back = [row for port in its for row in before[port.pk]]
+        drafts.append(
+            Draft(
+                action=Action.MEMBER_UNDO,
+                actor=as_actor(actor),
+                subject=place_subject(its[0]),
+                before={"action": action.title, "changes": sum(after[port.pk] for port in its)},
+                after={"staged": _way(back, partitions), "changes": len(back), "ports": len(its)},
+                tenant_key=tenant_key(partitions[row[1]] for row in back),
+            )
         )
+    record_all(drafts)
     return len(by_label)
 
 

@@ -3,8 +3,11 @@
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
+from console.board_facts import board_subnet, fabric
+from console.four_lamps import Fabric, together
 from console.frame import the_subnet
 from console.members import member_rows
 from console.requests import person, wants_json
@@ -22,15 +25,19 @@ from subnet.pkey import PKey
 @reviewer_required
 def partition(request: HttpRequest, public_id: str) -> HttpResponse:
     """Who is in it, how, and what is staged; its P_Key, its flags and its trail."""
+    subnet, now = board_subnet(request), timezone.now()
     shown = _found(request, public_id)
     rows = member_rows(shown)
+    known = Fabric() if subnet is None else fabric(subnet, now=now)
+    lit = [(row, row.four(known, shown.pk, now)) for row in rows]
     return render(
         request,
         "console/partition.html",
         {
             "partition": shown,
             "pkey": str(PKey(shown.pkey)),
-            "rows": rows,
+            "rows": lit,
+            "four": together(four for _, four in lit),
             "servers": sum(1 for row in rows if row.key and row.now),
             "ports": sum(1 for row in rows for port in row.ports if port.now),
             "is_empty": not any(row.now for row in rows),

@@ -36,7 +36,7 @@ def rollouts(request: HttpRequest) -> HttpResponse:
         return no_subnet(request)
     page = Paginator(queries.history(subnet), PAGE).get_page(request.GET.get("page"))
     name = "console/rollouts.html#body" if request.htmx else "console/rollouts.html"  # type: ignore[attr-defined]
-    return render(request, name, {"page": page})
+    return render(request, name, {"page": page, "may_act": is_operator(request.user)})
 
 
 @require_safe

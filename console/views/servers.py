@@ -10,10 +10,12 @@ from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
+from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
 from console import inventory_filter, inventory_rows, witnesses
 from console.between import passage
+from console.board_facts import lamps_of
 from console.frame import the_subnet
 from console.members import server_places, server_ties
 from console.ports import port_rows
@@ -37,6 +39,7 @@ HISTORY = 50  # entries on a server's page
 
 
 @require_safe
+@never_cache
 @reviewer_required
 def servers(request: HttpRequest) -> HttpResponse:
     """All servers of the subnet, filtered by the words in the address (`console/inventory_filter.py`)."""
@@ -49,9 +52,10 @@ def servers(request: HttpRequest) -> HttpResponse:
     everything = Server.objects.visible_to(request.user).filter(subnet=subnet)
     matching = inventory_filter.filtered(everything, found).select_related("tenant").order_by("hostname")
     page = Paginator(matching, PAGE).get_page(request.GET.get("page"))
+    name = "console/servers.html#body" if request.htmx else "console/servers.html"  # type: ignore[attr-defined]
     return render(
         request,
-        "console/servers.html",
+        name,
         {
             "subnet": subnet,
             "page": page,
@@ -67,6 +71,7 @@ def servers(request: HttpRequest) -> HttpResponse:
 
 
 @require_safe
+@never_cache
 @reviewer_required
 def server(request: HttpRequest, public_id: str) -> HttpResponse:
     """One server: what it said, what the fabric says, where it is, and what is staged for it."""
@@ -74,12 +79,15 @@ def server(request: HttpRequest, public_id: str) -> HttpResponse:
         Server.objects.visible_to(request.user).select_related("subnet", "tenant"), public_id=public_id
     )
     staged = StagedChange.objects.of_server(shown).whole().order_by("partition__name", "port__guid")
-    rows = port_rows(shown)
+    now = timezone.now()
+    fabric = lamps_of(request, shown.subnet_id, now=now)
+    rows = port_rows(shown, staged=staged, fabric=fabric, now=now)
     heard = [witnesses.heard(row.port) for row in rows if row.standing is not None]
     gone, new, _ = replacement.proposed_pairs(shown)
+    name = "console/server.html#body" if request.htmx else "console/server.html"  # type: ignore[attr-defined]
     return render(
         request,
-        "console/server.html",
+        name,
         {
             "server": shown,
             "heard": heard,
@@ -87,7 +95,7 @@ def server(request: HttpRequest, public_id: str) -> HttpResponse:
             "history": shown.history.select_related("port").order_by("-id")[:HISTORY],
             "replaced": Replacement.objects.pending().filter(port__hca__server=shown).order_by("old_guid"),
             "may_replace": bool(gone and new),
-            "is_silent": inventory_rows.is_silent(shown, timezone.now()),
+            "is_silent": inventory_rows.is_silent(shown, now),
             "probe": _last_probe(shown),
             "raw": json.dumps(shown.report, indent=1, ensure_ascii=False) if shown.report else "",
             "rows": rows,

@@ -8,14 +8,19 @@ export function announce(text) {
   requestAnimationFrame(() => { announcer.textContent = text; });
 }
 
-/** POST `fields` as a form with the CSRF token; resolves to the Response. */
+const ANSWER_MS = 30000;    // some hundred servers take seconds; a longer silence is a network that has lost the answer
+
+/** POST `fields` as a form with the CSRF token; resolves to the Response, and throws after ANSWER_MS without one. */
 export function post(address, fields) {
+  const silence = new AbortController();
+  const waits = setTimeout(() => silence.abort(), ANSWER_MS);
   return fetch(address, {
+    signal: silence.signal,
     method: "POST",
     headers: { "Accept": "application/json", "X-CSRFToken": document.querySelector('meta[name="csrf-token"]').content },
     body: new URLSearchParams(fields),
     credentials: "same-origin",
-  });
+  }).finally(() => clearTimeout(waits));
 }
 
 document.addEventListener("click", (event) => {
@@ -36,6 +41,14 @@ document.addEventListener("keydown", (event) => {
   if (event.key !== "Escape") return;
   const menu = document.querySelector("details[data-menu][open]");
   if (menu) { menu.open = false; menu.querySelector("summary").focus(); }
+});
+
+// What somebody has unfolded, or folded, stays so when the page is refreshed under them.
+let folds = [];
+document.addEventListener("htmx:before:swap", () => { folds = [...document.querySelectorAll("main details")].map((one) => [one, one.open]); });
+document.addEventListener("htmx:after:swap", () => {
+  for (const [one, isOpen] of folds) if (one.isConnected) one.open = isOpen;
+  folds = [];
 });
 
 const connection = document.getElementById("connection");

@@ -1,6 +1,7 @@
 """Moving servers with the mouse and with the keyboard; refused moves; what others do meanwhile."""
 
 import re
+from contextlib import contextmanager
 
 import pytest
 from playwright.sync_api import expect
@@ -97,6 +98,29 @@ def test_escape_leaves_everything_as_it_is(site, page, live_server):
     assert not StagedChange.objects.exists()
 
 
+@contextmanager
+def hung_polls(page):
+    """The board's polls get no answer, as on a bad network; at the end those that still wait are let go."""
+    page.route("**/board/", lambda route: None)
+    with page.expect_request("**/board/"):
+        page.evaluate(POLL_NOW)
+    yield
+    page.unroute("**/board/")
+
+
+def test_a_drop_goes_out_and_is_shown_whatever_a_poll_does(site, page, live_server):
+    """Long before a poll that hangs is given up by itself, after 15 s: by a drop, and by an undo."""
+    server = site.provider.servers[0]
+    page.goto(f"{live_server.url}/board/")
+    with hung_polls(page), page.expect_request("**/board/", timeout=10_000):  # asked again behind the move
+        assert drag(page, card(page, site.training, server), cards(page, site.inference)).status == 200
+    expect(page.locator("#tray-text")).to_contain_text("1 server, 2 ports staged", timeout=5_000)
+    with hung_polls(page), page.expect_request("**/board/", timeout=10_000):
+        page.keyboard.press("Control+z")
+    expect(card(page, site.training, server)).to_be_visible(timeout=5_000)
+    assert not StagedChange.objects.exists()
+
+
 def test_a_refused_move_snaps_back_alone_with_its_reason(site, page, live_server):
     first, second = site.provider.servers[:2]
     port = Port.objects.filter(hca__server=first).first()
@@ -104,18 +128,17 @@ def test_a_refused_move_snaps_back_alone_with_its_reason(site, page, live_server
     page.goto(f"{live_server.url}/board/")
     drag(page, card(page, site.training, second), cards(page, site.inference))
     expect(card(page, site.inference, second)).to_have_class(re.compile("card-staged"))
-    page.route("**/board/", lambda route: None)  # no poll puts it back: the page does so itself
-    answer = drag(page, card(page, site.training, first), cards(page, site.research))
-    assert answer.status == 409
     back = card(page, site.training, first)
-    expect(back.locator(".card-refusal")).to_contain_text("is also claimed by srv-002")
-    expect(cards(page, site.training)).to_contain_text("srv-001")
-    expect(cards(page, site.research)).not_to_contain_text("srv-001")
-    page.unroute("**/board/")
+    with hung_polls(page):  # no poll puts it back: the page does so itself
+        answer = drag(page, card(page, site.training, first), cards(page, site.research))
+        assert answer.status == 409
+        expect(back.locator(".card-refusal")).to_contain_text("is also claimed by srv-002")
+        expect(cards(page, site.training)).to_contain_text("srv-001")
+        expect(cards(page, site.research)).not_to_contain_text("srv-001")
+        expect(page.locator("#announcer")).to_contain_text("Not moved:")
     expect(card(page, site.inference, second)).to_be_visible()  # the neighbour's move stands
-    expect(page.locator("#announcer")).to_contain_text("Not moved:")
     with page.expect_response(lambda response: response.url.endswith("/board/") and response.status in (200, 304)):
-        pass  # the next poll
+        page.evaluate(POLL_NOW)
     expect(back.locator(".card-refusal")).to_be_visible()
     back.get_by_role("button", name="Got it").click()
     expect(back.locator(".card-refusal")).to_have_count(0)
@@ -144,14 +167,21 @@ def test_the_menu_makes_a_server_limited(site, page, live_server):
 
 def test_a_server_that_does_not_answer_moves_nothing(site, page, live_server):
     server = site.provider.servers[0]
+    page.clock.install()
     page.goto(f"{live_server.url}/board/")
-    page.route("**/board/move/", lambda route: route.abort())
-    card(page, site.training, server).locator(".card-move").click()
-    page.keyboard.type("inference")
-    page.keyboard.press("Enter")
     back = card(page, site.training, server)
-    expect(back.locator(".card-refusal")).to_contain_text("The server did not answer")
-    page.wrong[:] = [text for text in page.wrong if "net::ERR_FAILED" not in text]
+    for answer in (lambda route: route.abort(), lambda route: None):  # a lost connection, and one that hangs
+        page.route("**/board/move/", answer)
+        back.locator(".card-move").click()
+        page.keyboard.type("inference")
+        with page.expect_request("**/board/move/"):
+            page.keyboard.press("Enter")
+        page.clock.fast_forward(31_000)
+        expect(back.locator(".card-refusal")).to_contain_text("The server did not answer")
+        back.get_by_role("button", name="Got it").click()
+        page.unroute("**/board/move/")
+    # The clock has let a poll time out as well.
+    page.wrong[:] = [text for text in page.wrong if not re.search("net::ERR_FAILED|htmx:error: timeout", text)]
 
 
 def test_what_another_operator_stages_appears_by_itself(site, page, live_server):
@@ -173,13 +203,14 @@ def test_nothing_is_asked_for_while_a_card_is_in_the_hand(site, page, live_serve
     page.goto(f"{live_server.url}/board/")
     held = card(page, site.training, provider.servers[0])
     held.hover(position={"x": 60, "y": 36})
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url.removeprefix(live_server.url)))
     page.mouse.down()
+    page.evaluate(POLL_NOW)  # not even before it has moved
     target = cards(page, site.inference).bounding_box()
     page.mouse.move(target["x"] + 60, target["y"] + 30, steps=12)
     expect(page.locator("body.is-dragging")).to_have_count(1)
     provider.move(provider.servers[2], site.inference, site.training, by=provider.otto)
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url.removeprefix(live_server.url)))
     for _ in range(3):
         page.evaluate(POLL_NOW)
         page.evaluate(TWO_FRAMES)

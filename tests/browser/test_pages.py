@@ -234,3 +234,21 @@ def test_a_server_that_stops_answering_is_told(site, page, live_server):
     page.unroute("**/board/")
     expect(page.locator("#connection")).to_be_hidden()
     page.wrong[:] = [text for text in page.wrong if not re.search("ERR_FAILED|Failed to fetch", text)]
+
+
+def test_what_somebody_unfolded_and_typed_stays_when_the_page_refreshes(site, page, live_server):
+    address = reverse("console:managers")
+    page.goto(live_server.url + address)
+    page.locator("#managers-add summary").click()
+    host = ManagerHost.objects.first()
+    ManagerHost.objects.filter(pk=host.pk).update(name="m1-renamed")
+    page.evaluate("document.getElementById('managers-poller').dispatchEvent(new CustomEvent('refresh'))")
+    expect(page.get_by_role("link", name="m1-renamed")).to_be_visible()
+    assert page.locator("#managers-add").evaluate("one => one.open")
+    server = site.provider.servers[0]
+    page.goto(live_server.url + reverse("console:server", args=[server.public_id]))
+    page.locator("#target").select_option(label="inference (Acme)")
+    site.provider.move(server, site.training, None, by=site.provider.otto)
+    page.evaluate("document.getElementById('server-poller').dispatchEvent(new CustomEvent('refresh'))")
+    expect(page.locator(".fours").first).to_contain_text("a change of Otto waits")
+    expect(page.locator("#target")).to_have_value(site.inference.public_id)

@@ -63,7 +63,7 @@ def test_before_any_look_there_is_a_button(site, operator, nudges):
     assert Observation.objects.get().why == "adoption"
     page = text(operator, site)
     assert "Reading files and tables…" in page
-    assert 'hx-trigger="every 1s"' in page
+    assert 'hx-trigger="every 1s, refresh"' in page
     operator.post(address(site, "look"))
     assert Observation.objects.count() == 1
 

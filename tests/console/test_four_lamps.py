@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from console.four_lamps import FILES_LAST, TABLES_LAST, Fabric, Four, Glow, HostFile, Lit, Tried
+from console.four_lamps import FILES_LAST, TABLES_LAST, Fabric, Four, Glow, HostFile, Lit, Tried, together
 
 NOW = datetime(2026, 12, 2, 12, tzinfo=UTC)
 BOTH = (HostFile("m1", True), HostFile("m2", True))
@@ -103,3 +103,36 @@ def test_every_glow_has_a_colour_and_a_shape_of_its_own():
     for glow in Glow:
         for letter in "dprb":
             assert f".{letter}-{glow} {{ --{letter}s: var(--shape-{glow}); --{letter}c:" in style
+
+
+def port(site, guid="0xa", **fields):
+    asked = {"server": 1, "partitions": (7,), "staged": "", "joins": False, "now": NOW}
+    return site.port(guid=guid, **(asked | fields))
+
+
+def test_a_port_speaks_for_itself_and_its_probes_are_its_servers():
+    site = fabric(wrong=frozenset({1}), wrong_ports=frozenset({"0xa"}), owed_ports=frozenset({"0xb"}),
+                  tests={(1, 7): Tried(good=1), (1, 9): Tried(bad=1)})  # fmt: skip
+    assert port(site).proven == Lit(Glow.BAD, "other keys on the fabric")
+    assert port(site, "0xb").proven.glow is Glow.PART
+    assert port(site, "0xc").proven.glow is Glow.GOOD  # another port of the same server
+    assert port(site).probed.glow is Glow.GOOD
+    assert port(site, partitions=(7, 9)).probed.glow is Glow.BAD
+    assert port(site, partitions=()).probed.glow is Glow.NONE
+    assert port(site, staged="a change of Olga waits").desired.glow is Glow.STAGED
+    assert {port(site, joins=True).placed.glow, port(site, joins=True).proven.glow} == {Glow.AHEAD}
+
+
+def test_together_the_gravest_speaks_and_says_how_many():
+    site = fabric(wrong=frozenset({2}), tests={(1, 7): Tried(good=1), (3, 7): Tried(good=1)})
+    here = {"partition": 7, "staged": "", "joins": False, "now": NOW}
+    some = [site.card(server=server, **here) for server in (1, 2, 3)]
+    four = together(some)
+    assert four.proven == Lit(Glow.BAD, "other keys on the fabric: 1 of 3")
+    assert four.placed == Lit(Glow.GOOD, "on both hosts")
+    assert four.probed == Lit(Glow.NONE, "not probed: 1 of 3")  # what is not known is never hidden by what is good
+    joins = site.card(server=4, partition=7, staged="a change of Olga waits", joins=True, now=NOW)
+    assert together([*some, joins]).proven == four.proven
+    assert together([*some, joins]).desired == Lit(Glow.STAGED, "a change of Olga waits: 1 of 4")
+    assert together([joins]).proven.glow is Glow.AHEAD
+    assert together([]) is None

@@ -59,10 +59,10 @@ def test_a_check_is_asked_for_once_shown_live_and_told(site, host, operator):
     operator.post(manager(host, "manager_check"))
     check = HostCheck.objects.get()
     assert Event.objects.filter(action="deploy:host-check:request").count() == 1
-    assert 'id="manager-poller"' in operator.get(manager(host)).content.decode()
+    assert 'hx-trigger="every 1s, refresh"' in operator.get(manager(host)).content.decode()
     HostCheck.objects.update(state="DONE", finished_at=timezone.now(), facts=FACTS)
     text = operator.get(manager(host)).content.decode()
-    assert 'id="manager-poller"' not in text
+    assert 'hx-trigger="every 30s, refresh"' in text
     assert "opensm@0x0002c903000a0001.service" in text
     assert text.count(">missing</span>") == 1
     assert "&lt;b&gt;modprobe" in text

@@ -8,6 +8,7 @@ from django.urls import reverse
 from inventory.models import Port
 from partitions import operations
 from partitions.models import Partition, StagedChange
+from tests.console.test_board_page import drift
 
 
 def text(answer) -> str:
@@ -29,7 +30,7 @@ def test_it_shows_members_by_server_and_what_is_staged(site, operator):
     shown = page(operator, site.training)
     assert "A partition of Acme. 2 servers, 4 ports." in shown
     assert re.search(r"srv-001 2 full leaves Olga", shown)
-    assert re.search(r"srv-002 2 full – Make limited Take out", shown)
+    assert re.search(r"srv-002 2 full – Desired: as it is. .{60,200} Make limited Take out", shown)
     assert re.search(r"srv-005 2 not a member yet joins, full Olga", shown)
 
 
@@ -163,3 +164,19 @@ def test_a_stale_plan_says_who_did_what(site, operator):
     answer = operator.post(reverse("console:plan"), fields)
     assert answer.status_code == 409
     assert "Olga staged a change of srv-006 at" in text(answer)
+
+
+def test_four_lamps_of_each_member_of_the_partition_and_of_each_port(site, operator, django_assert_max_num_queries):
+    server = site.provider.servers[0]
+    guid = str(Port.objects.filter(hca__server=server).order_by("guid").first().guid)
+    drift(site, guid)
+    with django_assert_max_num_queries(17):
+        shown = page(operator, site.training)
+    assert "Proven other keys on the fabric: 1 of 2" in shown
+    assert shown.count("Proven: other keys on the fabric.") == 1  # the row of the first, not of its neighbour
+    ports = text(operator.get(reverse("console:server", args=[server.public_id])))
+    assert ports.count("Proven other keys on the fabric") == 1  # one of its two ports
+    assert ports.count("Proven read from the fabric") == 1
+    assert ports.count("Probed not probed") == 2
+    site.provider.move(server, site.training, site.inference)
+    assert "Desired a change of Olga waits" in text(operator.get(reverse("console:server", args=[server.public_id])))

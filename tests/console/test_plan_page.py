@@ -44,7 +44,7 @@ def test_an_old_look_is_renewed_before_anything_is_shown(staged, operator, nudge
     answer = operator.get(PLAN)
     text = answer.content.decode()
     assert "Reading the fabric…" in text
-    assert 'hx-trigger="every 1s"' in text
+    assert 'hx-trigger="every 1s, refresh"' in text
     assert "Roll out" not in text
     assert Observation.objects.filter(state=Observation.State.REQUESTED, why="plan").count() == 1
     operator.get(PLAN)

@@ -1,6 +1,6 @@
 // Dragging, by SortableJS: one list a column or tile. A selected card takes the other selected ones along.
 
-import { columns, hand, mayAct, onSwap, refresh, servers } from "./live.js";
+import { columns, hand, letGo, mayAct, onSwap, refresh, servers } from "./live.js";
 import { insertByName, itemOf, move } from "./moves.js";
 import * as selection from "./selection.js";
 
@@ -25,7 +25,9 @@ function makeSortable(list) {
       count.textContent = servers(selection.size());
       transfer.setDragImage(count, 16, 16);
     },
-    onStart() { hand.isFull = true; document.body.classList.add("is-dragging"); },
+    onChoose() { hand.isFull = true; },    // a swap between press and first movement would take the card out of the hand
+    onUnchoose() { if (!document.body.classList.contains("is-dragging")) letGo(); },
+    onStart() { document.body.classList.add("is-dragging"); },
     onEnd(event) {
       hand.isFull = false;
       document.body.classList.remove("is-dragging");

@@ -19,8 +19,10 @@ export function staysBehind(source, target) {
   return "shared" in target.dataset && !(source && "shared" in source.dataset) && source?.dataset.key !== UNASSIGNED;
 }
 
-/** Ask the server; gives what it says with {sentence, isRefused, refused: Map of server → sentence}. */
+/** Ask the server; gives what it says with {sentence, isRefused, refused: Map of server → sentence}.
+ *  It goes out at once: a poll that is on its way is given up before, and one that began meanwhile after. */
 export async function ask(address, fields) {
+  outdate();
   try {
     const answer = await post(address, fields);
     if (answer.redirected || answer.status === 403) { location.reload(); return new Promise(() => {}); }
@@ -33,6 +35,8 @@ export async function ask(address, fields) {
     return { ...said, isRefused: !answer.ok, refused };
   } catch {
     return { sentence: SILENT, isRefused: true, refused: new Map() };
+  } finally {
+    outdate();
   }
 }
 
@@ -47,7 +51,6 @@ export async function move(items, target, { keep = false } = {}) {
 
 async function moveSome(going, target, keep) {
   const key = target.dataset.key;
-  outdate();
   const shown = going.map((item) => take(item, target, keep));
   recount();
   const fields = [["target", key], ...(keep ? [["keep", "1"]] : [])];

@@ -1,7 +1,7 @@
 // Undo: what this person staged last, by the button or by Ctrl+Z, until a rollout has made it true.
 
 import { announce } from "../page.js";
-import { live, mayAct, outdate, refresh } from "./live.js";
+import { live, mayAct, refresh } from "./live.js";
 import { ask } from "./moves.js";
 import { tell } from "./said.js";
 
@@ -10,7 +10,6 @@ let isUnderWay = false;
 async function undo() {
   if (isUnderWay) return;
   isUnderWay = true;
-  outdate();
   const said = await ask(live.dataset.undo, {});
   isUnderWay = false;
   if (said.isRefused) tell(said.sentence);
