@@ -41,3 +41,6 @@ app.conf.update(
     },
 )
 app.autodiscover_tasks()
+
+# Settings are asked for as soon as a process starts to tell that it lives; Celery's signals take it from there.
+from fabricui import heartbeat as heartbeat  # noqa: E402

@@ -44,8 +44,12 @@ SECURE_CSP = {
 
 # --- which door this process is -----------------------------------------------------------------------------
 # The registration door has its own address and its own, much smaller site map.
-LISTENER = environment.choice("FABRICUI_LISTENER", "web", ("web", "register"))
-ROOT_URLCONF = "fabricui.urls" if LISTENER == "web" else "fabricui.register_urls"
+LISTENER = environment.choice("FABRICUI_LISTENER", "web", ("web", "register", "metrics"))
+ROOT_URLCONF = {
+    "web": "fabricui.urls",
+    "register": "fabricui.register_urls",
+    "metrics": "fabricui.metrics_urls",
+}[LISTENER]
 ASGI_APPLICATION = "fabricui.asgi.application"
 
 INSTALLED_APPS = [
@@ -74,6 +78,7 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
 ]
 MIDDLEWARE = [
+    "fabricui.health.HealthMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.middleware.csp.ContentSecurityPolicyMiddleware",
@@ -95,6 +100,14 @@ if LISTENER == "register":  # it knows no people: no sessions, no forms, no page
         "django.middleware.security.SecurityMiddleware",
         "django.middleware.common.CommonMiddleware",
         "fabricui.no_nul.NoNulMiddleware",
+        "allauth.account.middleware.AccountMiddleware",  # allauth does not start without
+        "audit.request_id.RequestIdMiddleware",
+    ]
+if LISTENER == "metrics":  # health and figures, for monitoring alone
+    MIDDLEWARE = [
+        "fabricui.health.HealthMiddleware",
+        "django.middleware.security.SecurityMiddleware",
+        "django.middleware.common.CommonMiddleware",
         "allauth.account.middleware.AccountMiddleware",  # allauth does not start without
         "audit.request_id.RequestIdMiddleware",
     ]
