@@ -42,5 +42,5 @@ app.conf.update(
 )
 app.autodiscover_tasks()
 
-# Settings are asked for as soon as a process starts to tell that it lives; Celery's signals take it from there.
+# Both listen to Celery's signals: that a worker lives, and which request a task finishes.
 from fabricui import heartbeat as heartbeat  # noqa: E402

@@ -8,7 +8,7 @@ is for.
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from django.db.models import Count, DurationField, ExpressionWrapper, F, Max, Q, Sum
 from django.http import Http404, HttpRequest, HttpResponse
@@ -79,8 +79,8 @@ def _rollouts() -> Iterator[Metric]:
         "When the rollout that holds the subnet was asked for.",
         labels=["subnet", "state"],
     )
-    for subnet, state, at in held.order_by("subnet__name"):
-        family.add_metric([subnet, state.lower()], at.timestamp())
+    for subnet, name, at in held.order_by("subnet__name"):
+        family.add_metric([subnet, name.lower()], at.timestamp())
     yield family
     yield _durations()
 
@@ -89,7 +89,7 @@ def _durations() -> Metric:
     """From the button to the end, of rollouts that are over. Rows are never removed, so it only grows."""
     taken = ExpressionWrapper(F("finished_at") - F("requested_at"), output_field=DurationField())
     bounds = {f"within_{bound}": Count("pk", filter=Q(taken__lte=timedelta(seconds=bound))) for bound in BUCKETS_S}
-    rows = (
+    rows: Iterable[dict[str, Any]] = (
         Rollout.objects.exclude(finished_at=None)
         .annotate(taken=taken)
         .values("state")

@@ -319,11 +319,21 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 WHITENOISE_USE_FINDERS = True
 FORM_RENDERER = "django.forms.renderers.DjangoTemplates"
 
+LOG_FORMAT = environment.choice("FABRICUI_LOG_FORMAT", "text", ("text", "json"))
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "loggers": {"paramiko": {"level": "WARNING"}},  # one line a connection says nothing that the story does not
+    "formatters": {
+        "text": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"},
+        "json": {"()": "fabricui.json_lines.JSONLines"},
+    },
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT}},
+    "loggers": {
+        "paramiko": {"level": "WARNING"},  # one line a connection says nothing that the story does not
+        # uvicorn has handlers of its own, whose lines are no JSON
+        **({"uvicorn": {"handlers": ["stderr"], "propagate": False}} if LOG_FORMAT == "json" else {}),
+    },
     "root": {"handlers": ["stderr"], "level": environment.text("FABRICUI_LOG_LEVEL", "INFO")},
 }
+if LOG_FORMAT == "json" and LISTENER == "web":  # the door is asked thousands of times in a boot storm
+    MIDDLEWARE.insert(0, "fabricui.logs.RequestLineMiddleware")
