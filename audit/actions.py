@@ -151,3 +151,12 @@ class Action(StrEnum):
     ISOLATION_LEAK = "probes:isolation:leak", "found that tenants can reach each other:"
     ISOLATION_NOW = "probes:isolation:check-now", "asked for checks of isolation now in"
     PROBE_INCIDENT_ACKNOWLEDGE = "probes:incident:acknowledge", "acknowledged a probe incident on"
+
+    # webhooks
+    WEBHOOK_CREATE = "webhooks:endpoint:create", "created webhook"
+    WEBHOOK_GIVE_UP = "webhooks:endpoint:give-up", "gave up webhook"
+    WEBHOOK_OFF = "webhooks:endpoint:switch-off", "switched off webhook"
+    WEBHOOK_ON = "webhooks:endpoint:switch-on", "switched on webhook"
+    WEBHOOK_REMOVE = "webhooks:endpoint:remove", "removed webhook"
+    WEBHOOK_SECRET = "webhooks:endpoint:secret", "renewed the secret of webhook"
+    WEBHOOK_TEST = "webhooks:endpoint:test", "sent a test to webhook"

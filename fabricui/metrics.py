@@ -89,7 +89,7 @@ def _durations() -> Metric:
     """From the button to the end, of rollouts that are over. Rows are never removed, so it only grows."""
     taken = ExpressionWrapper(F("finished_at") - F("requested_at"), output_field=DurationField())
     bounds = {f"within_{bound}": Count("pk", filter=Q(taken__lte=timedelta(seconds=bound))) for bound in BUCKETS_S}
-    rows: Iterable[dict[str, Any]] = (
+    rows: Iterable[Any] = (
         Rollout.objects.exclude(finished_at=None)
         .annotate(taken=taken)
         .values("state")

@@ -5,6 +5,7 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlparse
 
 from fabricui import environment
+from remote import syslog
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -60,6 +61,7 @@ INSTALLED_APPS = [
     "deploy",
     "inventory",
     "live",
+    "webhooks",
     "people",
     "audit",
     "allauth",
@@ -306,6 +308,20 @@ PROBE_ISOLATION_INTERVAL_S = environment.number("FABRICUI_PROBE_ISOLATION_INTERV
 PROBE_ISOLATION_PAIRS = environment.number("FABRICUI_PROBE_ISOLATION_PAIRS", 8, least=1)
 # For tests only: attempts on Ethernet are real, although no P_Key keeps anybody apart there.
 PROBE_ISOLATION_ON_ETHERNET = environment.flag("FABRICUI_PROBE_ISOLATION_ON_ETHERNET", False)
+
+# --- messages to programs outside ----------------------------------------------------------------------------
+# Inner networks that endpoints of webhooks may be in; none by default: whoever may name a URL could ask them.
+WEBHOOK_NETWORKS = environment.networks("FABRICUI_WEBHOOK_NETWORKS", "")
+WEBHOOK_CA_FILE = environment.text("FABRICUI_WEBHOOK_CA_FILE", "")  # empty: the machine's own authorities
+SYSLOG = environment.text("FABRICUI_SYSLOG", "")  # /dev/log, udp://host:514, tcp://host:601, tls://host:6514
+SYSLOG_CA_FILE = environment.text("FABRICUI_SYSLOG_CA_FILE", "")
+if SYSLOG:
+    try:
+        syslog.parse(SYSLOG)
+    except ValueError as error:
+        raise environment.BadEnvironment(f"FABRICUI_SYSLOG: {error}") from error
+
+# --- monitoring -----------------------------------------------------------------------------------------------
 METRICS_TOKEN = environment.text("FABRICUI_METRICS_TOKEN", "")  # empty: no metrics
 
 # --- language, time, files ----------------------------------------------------------------------------------

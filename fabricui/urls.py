@@ -12,6 +12,7 @@ urlpatterns = [
     path("metrics", metrics.metrics, name="metrics"),
     path("account/", include("people.urls")),
     path("live/", include("live.urls")),
+    path("webhooks/", include("webhooks.urls")),
     path("probes/", include("probes.urls")),
     path("", include("console.urls")),
 ]

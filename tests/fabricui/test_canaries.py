@@ -20,9 +20,11 @@ from tests.fabricui.running import Running, free_port, until
 from tests.inventory.reports import port, said
 from tests.people.codes import code, stored_secret
 from tests.people.everything import everything
+from webhooks.models import Endpoint
 
 pytestmark = pytest.mark.django_db
 ENROL = r"fui_enrol_[A-Za-z0-9_-]{20,}"
+HOOK = r"fui_hook_[A-Za-z0-9_-]{20,}"
 TOKEN = r"fui_[A-Za-z0-9]{30,}"
 
 
@@ -91,6 +93,19 @@ def enrolled(client, canaries, settings):
         canaries.look("an answer of the door", answer.content)
 
 
+def webhook(client, canaries):
+    """An administrator adds a webhook, and renews its secret."""
+    asked = {
+        "name": "on-call",
+        "url": f"https://hooks.example.com/{canaries.make('path of a webhook')}",
+        "kinds": ["stuck"],
+    }
+    page = client.post(reverse("webhooks:endpoints"), asked)
+    canaries.note("webhook secret", shown_once(HOOK, page))
+    renew = reverse("webhooks:secret", args=[Endpoint.objects.latest("pk").public_id])
+    canaries.note("renewed webhook secret", shown_once(HOOK, client.post(renew)))
+
+
 def walk(client, who, site, canaries):
     """Every page, fragment and export that `who` may get."""
     from tests.people import matrix
@@ -117,6 +132,7 @@ def test_no_secret_is_seen_anywhere(canaries, settings, client_of):
         operator = client_of(site.people["operator"])
         account(admin, canaries)
         token_of(operator, canaries)
+        webhook(admin, canaries)
         enrolled(operator, canaries, settings)
         for path in ("/metrics", "/readyz"):
             headers = {"Authorization": f"Bearer {settings.METRICS_TOKEN}"}
@@ -133,7 +149,7 @@ def test_no_secret_is_seen_anywhere(canaries, settings, client_of):
     assert walked["auditor"] > 35
     canaries.look("the log", "\n".join(lines))
     assert canaries.look_through_tables() > 3000
-    assert len(canaries.known) >= 12
+    assert len(canaries.known) >= 15
     assert sorted(canaries.seen) == []
 
 
