@@ -19,7 +19,7 @@ from django.utils import timezone
 from remote import posting
 from remote.posting import BadTarget, NotPosted
 from webhooks import sealing
-from webhooks.models import Delivery
+from webhooks.models import Delivery, Endpoint
 from webhooks.operations import give_up
 from webhooks.terms import AT_ONCE, CLAIMED_FOR, OF_ONE, PAUSES
 
@@ -51,7 +51,8 @@ def body_of(row: Delivery) -> bytes:
 def _chosen(now: datetime) -> Sequence[Delivery]:
     taken: Counter[int] = Counter()
     chosen: list[Delivery] = []
-    for row in Delivery.objects.due(now).filter(endpoint__off_since=None).select_related("endpoint")[: AT_ONCE * 8]:
+    told = Delivery.objects.due(now).filter(endpoint__in=Endpoint.objects.on()).select_related("endpoint")
+    for row in told[: AT_ONCE * 8]:
         taken[row.endpoint_id] += 1
         if taken[row.endpoint_id] <= OF_ONE and len(chosen) < AT_ONCE:
             chosen.append(row)

@@ -78,6 +78,7 @@ def kind_of(event: Event) -> Kind | None:
     return kind
 
 
+_SAID: Final = {action.value: action.words for action in Action}
 FOLLOWED: Final = frozenset(action for action in Action if _kind_of_action(action.value) is not None)
 TOLD_TO_SYSLOG: Final = FOLLOWED
 
@@ -113,11 +114,7 @@ def message(event: Event, kind: Kind, *, is_for_tenant: bool) -> Message:
 
 def sentence(event: Event) -> str:
     """The event in words, for operators. What people typed as a reason stays out: it may hold anything."""
-    try:
-        words = Action(event.action).words
-    except ValueError:
-        words = event.action
-    return f"{event.actor_name} {words} {event.subject_label}"
+    return f"{event.actor_name} {_SAID.get(event.action, event.action)} {event.subject_label}"
 
 
 def chosen(texts: Iterable[str], *, is_for_tenant: bool) -> list[str]:

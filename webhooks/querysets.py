@@ -27,11 +27,11 @@ class EndpointQuerySet(models.QuerySet["Endpoint"]):
             return self.filter(tenant=None)
         if not user.is_authenticated:
             return self.none()
-        return self.filter(tenant__roles__user=user, tenant__roles__role="ADMIN").distinct()
+        return self.filter(tenant__suspended_at=None, tenant__roles__user=user, tenant__roles__role="ADMIN").distinct()
 
     def on(self) -> EndpointQuerySet:
-        """Keep those that are told."""
-        return self.filter(off_since=None)
+        """Keep those that are told: switched on, and of no tenant that is suspended."""
+        return self.filter(off_since=None, tenant__suspended_at=None)
 
 
 class DeliveryQuerySet(models.QuerySet["Delivery"]):

@@ -144,7 +144,8 @@ def everything() -> Everything:
         "_password",
     ):
         arguments[f"console:person{step}"] = [people["viewer"].public_id]
-    arguments["console:tenant"] = [provider.acme.public_id]
+    for step in ("", "_suspend", "_resume", "_empty", "_finish"):
+        arguments[f"console:tenant{step}"] = [provider.acme.public_id]
     forms = {
         "console:board_move": {
             "server": ids["server"], "source": site.training.public_id, "target": site.inference.public_id,
