@@ -54,8 +54,8 @@ def choice(name: str, default: str, allowed: tuple[str, ...]) -> str:
 
 
 def words(name: str, default: str) -> list[str]:
-    """The variable as a list, separated by commas."""
-    return [word.strip() for word in os.environ.get(name, default).split(",") if word.strip()]
+    """The variable, or the content of the file that `NAME_FILE` names, as a list, separated by commas."""
+    return [word.strip() for word in text(name, default).split(",") if word.strip()]
 
 
 def networks(name: str, default: str) -> list[IPv4Network | IPv6Network]:
