@@ -65,6 +65,8 @@ class HealthMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
         """The answer; every other address goes on."""
         view = VIEWS.get(request.path_info)
+        if view is readyz and settings.LISTENER == "register":
+            view = None  # tenants' servers reach that door
         if view is None:
             return self.get_response(request)
         return sync_to_async(_in_a_thread)(view, request) if self.is_async else view(request)
@@ -99,4 +101,6 @@ def forget() -> None:
 def _answer(request: HttpRequest, said: dict[str, object], status: int) -> HttpResponse:
     if request.method not in ("GET", "HEAD"):
         return HttpResponseNotAllowed(["GET", "HEAD"])
-    return JsonResponse(said, status=status, headers={"Cache-Control": "no-store"})
+    response = JsonResponse(said, status=status, headers={"Cache-Control": "no-store"})
+    response._has_been_logged = True  # type: ignore[attr-defined]  # Django logs each 503; who asks is told already
+    return response

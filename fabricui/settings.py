@@ -99,6 +99,7 @@ MIDDLEWARE = [
 ]
 if LISTENER == "register":  # it knows no people: no sessions, no forms, no pages
     MIDDLEWARE = [
+        "fabricui.health.HealthMiddleware",
         "django.middleware.security.SecurityMiddleware",
         "django.middleware.common.CommonMiddleware",
         "fabricui.no_nul.NoNulMiddleware",

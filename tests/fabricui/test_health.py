@@ -130,6 +130,19 @@ def test_it_answers_whatever_the_host_and_without_a_session(alive, client, db, s
     assert client.post("/healthz").status_code == client.post("/readyz").status_code == 405
 
 
+def test_the_registration_door_says_only_that_it_lives(alive, client, db, settings):
+    settings.ROOT_URLCONF, settings.LISTENER = "fabricui.register_urls", "register"
+    assert client.get("/healthz", headers={"Host": "10.0.0.7"}).status_code == 200
+    assert client.get("/readyz").status_code == 404
+    assert client.get("/metrics").status_code == 404
+
+
+def test_what_is_not_ready_fills_no_log(alive, client, db, caplog):
+    alive.clear()
+    assert asked(client)[0] == 503
+    assert "Service Unavailable" not in caplog.text
+
+
 def test_many_who_ask_are_answered_from_one_look(site, alive, client, monkeypatch):
     looks = []
     monkeypatch.setattr(health, "every_check", lambda: looks.append(1) or [])
