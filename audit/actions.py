@@ -55,6 +55,10 @@ class Action(StrEnum):
     SECOND_FACTOR_REMOVE = "people:second-factor:remove", "removed the second factor of"
     SESSION_END = "people:session:end", "ended sessions of"
     TENANT_CREATE = "people:tenant:create", "created tenant"
+    TENANT_EMPTY = "partitions:tenant:empty", "staged that everything is taken from tenant"
+    TENANT_OFFBOARD = "people:tenant:offboard", "let go of tenant"
+    TENANT_RESUME = "people:tenant:resume", "let in again the people of tenant"
+    TENANT_SUSPEND = "people:tenant:suspend", "suspended tenant"
     TOKEN_CREATE = "people:token:create", "created an API token of"
     TOKEN_USE = "people:token:use", "used the API token"
     TOKEN_REFUSED = "people:token:refused", "was refused with the API token"
@@ -151,3 +155,12 @@ class Action(StrEnum):
     ISOLATION_LEAK = "probes:isolation:leak", "found that tenants can reach each other:"
     ISOLATION_NOW = "probes:isolation:check-now", "asked for checks of isolation now in"
     PROBE_INCIDENT_ACKNOWLEDGE = "probes:incident:acknowledge", "acknowledged a probe incident on"
+
+    # webhooks
+    WEBHOOK_CREATE = "webhooks:endpoint:create", "created webhook"
+    WEBHOOK_GIVE_UP = "webhooks:endpoint:give-up", "gave up webhook"
+    WEBHOOK_OFF = "webhooks:endpoint:switch-off", "switched off webhook"
+    WEBHOOK_ON = "webhooks:endpoint:switch-on", "switched on webhook"
+    WEBHOOK_REMOVE = "webhooks:endpoint:remove", "removed webhook"
+    WEBHOOK_SECRET = "webhooks:endpoint:secret", "renewed the secret of webhook"
+    WEBHOOK_TEST = "webhooks:endpoint:test", "sent a test to webhook"

@@ -16,16 +16,19 @@ from typing import Final
 from celery import current_app
 from kombu import Connection
 
+from audit.request_id import current_request_id
+
 log = logging.getLogger(__name__)
 
 FOLLOW: Final = "audit.tasks.follow"
 CONNECT_S: Final = 1.0  # how long the thread waits for a broker before it gives the nudge up
 AGAIN_S: Final = 0.2  # between two nudges for the same work
+ASKED_BY: Final = "fabricui_request"  # the message's header with the id of the request that it finishes
 MOST_WAITING: Final = 1000  # while the broker is away; beyond, nudges are dropped
 
 type Nudge = tuple[str, tuple[tuple[str, object], ...]]
 
-_waiting: dict[Nudge, None] = {}  # a dict keeps the order in which they came
+_waiting: dict[Nudge, str] = {}  # in the order in which they came, each with the request that asked first
 _sent_at: dict[Nudge, float] = {}  # monotonic; of those sent less than AGAIN_S ago
 _changed = threading.Condition()
 _thread: threading.Thread | None = None
@@ -50,7 +53,8 @@ def task(name: str, kwargs: Mapping[str, object]) -> None:
             if nudge in _waiting and is_alive:
                 return  # to wake the thread for nothing costs the request more than all the rest of this
             if len(_waiting) < MOST_WAITING:
-                _waiting[nudge] = None
+                # What many share belongs to none of them.
+                _waiting[nudge] = current_request_id() if kwargs else ""
             if not is_alive:  # also after a fork, which takes no threads along
                 _thread = threading.Thread(target=_send_for_ever, name="nudge", daemon=True)
                 _thread.start()
@@ -64,7 +68,7 @@ def _send_for_ever() -> None:
         with _changed:
             while (nudge := _next_due(time.monotonic())) is None:
                 _changed.wait(AGAIN_S / 4 if _waiting else None)
-            del _waiting[nudge]
+            _of_this_thread.asked_by = _waiting.pop(nudge)
             _sent_at[nudge] = time.monotonic()
         _send(nudge)
 
@@ -98,7 +102,15 @@ def _say(name: str, kwargs: Iterable[tuple[str, object]]) -> None:
         options = {"socket_connect_timeout": CONNECT_S, "socket_timeout": CONNECT_S}
         connection = current_app.connection_for_write(connect_timeout=CONNECT_S, transport_options=options)
         _of_this_thread.line = connection
-    current_app.send_task(name, kwargs=dict(kwargs), connection=connection, retry=False, ignore_result=True)
+    asked_by = getattr(_of_this_thread, "asked_by", "")
+    current_app.send_task(
+        name,
+        kwargs=dict(kwargs),
+        connection=connection,
+        retry=False,
+        ignore_result=True,
+        headers={ASKED_BY: asked_by} if asked_by else None,
+    )
 
 
 def _line() -> Connection | None:

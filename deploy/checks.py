@@ -7,6 +7,7 @@ from typing import Any
 from django.apps.config import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
+from django.db import DatabaseError
 
 from deploy.manager_key import complaint
 from deploy.qualification import why_not
@@ -41,6 +42,13 @@ def manager_hosts(
     """Every subnet that may be written to has a master and at least one standby to write to."""
     if not databases:
         return []
+    try:
+        return _of_subnets()
+    except DatabaseError:  # `migrate` asks before the tables, or their newest columns, are made
+        return []
+
+
+def _of_subnets() -> list[CheckMessage]:
     found: list[CheckMessage] = []
     for subnet in Subnet.objects.filter(mode=Subnet.Mode.WRITE).order_by("name"):
         count = ManagerHost.objects.filter(subnet=subnet).count()

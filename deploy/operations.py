@@ -4,6 +4,7 @@ Each function writes its audit event in the same transaction. Nothing here reach
 wakes the worker on commit.
 """
 
+import logging
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -36,6 +37,8 @@ from subnet.guid import GUID
 from subnet.partitions_conf import NEWEST, NO_PARENT, Header, Layout, digest, render, table_digest
 from subnet.policy import Limits, check
 from subnet.table import PartitionTable
+
+log = logging.getLogger(__name__)
 
 __all__ = [
     "accept",
@@ -239,6 +242,14 @@ def start(
             revision_key=revision.public_id,
         )
         wake(RUN, rollout_id=rollout.pk)
+    # With the request that asked for it: the lines of the worker name both.
+    log.info(
+        "rollout %s of revision %s: %s",
+        rollout.public_id,
+        revision.number,
+        rollout.state,
+        extra={"rollout": rollout.public_id},
+    )
     return rollout
 
 

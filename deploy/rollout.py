@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from django.utils import timezone
 
-from audit import outage
+from audit import about, outage
 from audit.errors import TrailUnavailable
 from deploy import evidence, putting_back, restore
 from deploy.errors import ClaimLost
@@ -40,6 +40,11 @@ def run(*, rollout: Rollout, hosts: Sequence[HostVerbs], clock: Callable[[], dat
     `hosts` are all manager hosts of the subnet. Does nothing when another worker runs it, or it has ended. Whatever
     it raises is a bug or the database's trouble; the state stays as it is, and a later call goes on from there.
     """
+    with about.rollout(rollout.public_id):
+        _run(rollout, hosts, clock)
+
+
+def _run(rollout: Rollout, hosts: Sequence[HostVerbs], clock: Callable[[], datetime]) -> None:
     story = Story.take_up(rollout, clock=clock)
     if story is None:
         return

@@ -10,6 +10,6 @@ class FabricUIConfig(AppConfig):
 
     def ready(self) -> None:
         """Make our Celery app the current one: without it `.delay()` would look for a broker elsewhere."""
-        from fabricui import celery
+        from fabricui import celery, logs  # noqa: F401  the second listens to the tasks' signals
 
         celery.app.set_default()

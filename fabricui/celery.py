@@ -1,7 +1,8 @@
 """The Celery app: which task goes to which queue, and what runs when, on one screen.
 
 Queue `rollout` and queue `observe` are served by the one account that may reach manager hosts; queue `probe`
-by the one that may reach probe hosts, with another key; `housekeeping` reaches nothing but the database.
+by the one that may reach probe hosts, with another key; `housekeeping` reaches the database, and what people named as
+endpoints of webhooks.
 """
 
 import os
@@ -37,7 +38,12 @@ app.conf.update(
         "check the whole trail": {"task": "audit.tasks.every_hour", "schedule": 3600.0},
         "queue and begin probes": {"task": "probes.tasks.tick", "schedule": 5.0},
         "check isolation": {"task": "probes.tasks.check_isolation", "schedule": 10.0},
+        "send what is due to webhooks": {"task": "webhooks.tasks.deliver", "schedule": 5.0},
+        "forget old messages": {"task": "webhooks.tasks.forget_old", "schedule": 3600.0},
         "roll up old probes": {"task": "probes.tasks.roll_up", "schedule": 3600.0},
     },
 )
 app.autodiscover_tasks()
+
+# Both listen to Celery's signals: that a worker lives, and which request a task finishes.
+from fabricui import heartbeat as heartbeat  # noqa: E402

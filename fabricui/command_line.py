@@ -25,6 +25,7 @@ def main(argv: list[str]) -> int:
         sub.add_argument("--host", default="127.0.0.1", help="address of both doors")
         sub.add_argument("--port", type=int, default=8000, help="port of the web door")
         sub.add_argument("--register-port", type=int, default=8001, help="port of the registration door")
+        sub.add_argument("--metrics-port", type=int, default=0, help="port of /metrics and health alone (0: none)")
     verbs.add_parser("doctor", help="say what is missing or misconfigured")
     arguments = parser.parse_args(argv)
     if arguments.verb == "doctor":
@@ -37,7 +38,8 @@ def main(argv: list[str]) -> int:
         for preparation in ("migrate", "collectstatic"):
             if subprocess.run([sys.executable, "manage.py", preparation, "--no-input"], check=False).returncode:
                 return 1
-    return _run(processes.Addresses(arguments.host, arguments.port, arguments.register_port))
+    doors = (arguments.host, arguments.port, arguments.register_port, arguments.metrics_port)
+    return _run(processes.Addresses(*doors))
 
 
 def why_not_up() -> str:

@@ -1,6 +1,7 @@
 """Typed readers of environment variables that fail loudly, with what to write instead."""
 
 import os
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 
 # Processes of the registration door: SQLite has one writer at a time, so more of them would only wait for each other.
@@ -53,8 +54,16 @@ def choice(name: str, default: str, allowed: tuple[str, ...]) -> str:
 
 
 def words(name: str, default: str) -> list[str]:
-    """The variable as a list, separated by commas."""
-    return [word.strip() for word in os.environ.get(name, default).split(",") if word.strip()]
+    """The variable, or the content of the file that `NAME_FILE` names, as a list, separated by commas."""
+    return [word.strip() for word in text(name, default).split(",") if word.strip()]
+
+
+def networks(name: str, default: str) -> list[IPv4Network | IPv6Network]:
+    """The variable as IP networks, separated by commas."""
+    try:
+        return [ip_network(word) for word in words(name, default)]
+    except ValueError as error:
+        raise BadEnvironment(f"{name}: {error}. Write networks as 10.0.0.0/8,fd00::/8.") from error
 
 
 def pairs(name: str, default: str, *, allowed: tuple[str, ...]) -> dict[str, str]:

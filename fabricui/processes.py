@@ -17,11 +17,12 @@ _PR_SET_PDEATHSIG = 1
 
 @dataclass(frozen=True)
 class Addresses:
-    """Where the two doors listen."""
+    """Where the two doors listen, and the listener for monitoring (0: the web door has it)."""
 
     host: str
     web_port: int
     register_port: int
+    metrics_port: int = 0
 
 
 def commands(
@@ -46,6 +47,9 @@ def commands(
     uvicorn += ["--http", "h11"]
     web = [*uvicorn, "--port", str(addresses.web_port), "--loop", "asyncio"]
     table["web"] = (web, {"FABRICUI_LISTENER": "web"})
+    if addresses.metrics_port:
+        monitoring = [*uvicorn, "--port", str(addresses.metrics_port), "--loop", "asyncio"]
+        table["metrics"] = (monitoring, {"FABRICUI_LISTENER": "metrics"})
     # What a tenant's server writes into X-Forwarded-For is nobody's address (docs/registration.md).
     door = [*uvicorn, "--port", str(addresses.register_port), "--no-proxy-headers", "--workers", str(register_workers)]
     table["register"] = (door, {"FABRICUI_LISTENER": "register"})
@@ -55,7 +59,7 @@ def commands(
     several = ["--pool", "threads", "--concurrency", str(probes_at_once)]
     table["probe"] = ([*worker, *several, "-Q", "probe", "-n", "probe@fabricui"], {})
     # The schedule is code and every tick is idempotent: nothing of it needs to be kept on disk.
-    table["beat"] = ([*celery, "beat", "--loglevel", "WARNING", "--scheduler", "celery.beat:Scheduler"], {})
+    table["beat"] = ([*celery, "beat", "--loglevel", "WARNING", "--scheduler", "fabricui.beat:TellingScheduler"], {})
     return table
 
 

@@ -2,7 +2,10 @@
 
 from django.urls import include, path
 
+from fabricui import health
+
 urlpatterns = [
+    path("healthz", health.healthz),  # whether it is ready is no business of whoever reaches this door
     path("register/v1/", include("inventory.register_urls")),
     path("register/v1/", include("partitions.register_urls")),
 ]

@@ -5,6 +5,7 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlparse
 
 from fabricui import environment
+from remote import syslog
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -44,8 +45,12 @@ SECURE_CSP = {
 
 # --- which door this process is -----------------------------------------------------------------------------
 # The registration door has its own address and its own, much smaller site map.
-LISTENER = environment.choice("FABRICUI_LISTENER", "web", ("web", "register"))
-ROOT_URLCONF = "fabricui.urls" if LISTENER == "web" else "fabricui.register_urls"
+LISTENER = environment.choice("FABRICUI_LISTENER", "web", ("web", "register", "metrics"))
+ROOT_URLCONF = {
+    "web": "fabricui.urls",
+    "register": "fabricui.register_urls",
+    "metrics": "fabricui.metrics_urls",
+}[LISTENER]
 ASGI_APPLICATION = "fabricui.asgi.application"
 
 INSTALLED_APPS = [
@@ -56,6 +61,7 @@ INSTALLED_APPS = [
     "deploy",
     "inventory",
     "live",
+    "webhooks",
     "people",
     "audit",
     "allauth",
@@ -74,6 +80,7 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
 ]
 MIDDLEWARE = [
+    "fabricui.health.HealthMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.middleware.csp.ContentSecurityPolicyMiddleware",
@@ -92,9 +99,18 @@ MIDDLEWARE = [
 ]
 if LISTENER == "register":  # it knows no people: no sessions, no forms, no pages
     MIDDLEWARE = [
+        "fabricui.health.HealthMiddleware",
         "django.middleware.security.SecurityMiddleware",
         "django.middleware.common.CommonMiddleware",
         "fabricui.no_nul.NoNulMiddleware",
+        "allauth.account.middleware.AccountMiddleware",  # allauth does not start without
+        "audit.request_id.RequestIdMiddleware",
+    ]
+if LISTENER == "metrics":  # health and figures, for monitoring alone
+    MIDDLEWARE = [
+        "fabricui.health.HealthMiddleware",
+        "django.middleware.security.SecurityMiddleware",
+        "django.middleware.common.CommonMiddleware",
         "allauth.account.middleware.AccountMiddleware",  # allauth does not start without
         "audit.request_id.RequestIdMiddleware",
     ]
@@ -298,6 +314,20 @@ PROBE_ISOLATION_INTERVAL_S = environment.number("FABRICUI_PROBE_ISOLATION_INTERV
 PROBE_ISOLATION_PAIRS = environment.number("FABRICUI_PROBE_ISOLATION_PAIRS", 8, least=1)
 # For tests only: attempts on Ethernet are real, although no P_Key keeps anybody apart there.
 PROBE_ISOLATION_ON_ETHERNET = environment.flag("FABRICUI_PROBE_ISOLATION_ON_ETHERNET", False)
+
+# --- messages to programs outside ----------------------------------------------------------------------------
+# Inner networks that endpoints of webhooks may be in; none by default: whoever may name a URL could ask them.
+WEBHOOK_NETWORKS = environment.networks("FABRICUI_WEBHOOK_NETWORKS", "")
+WEBHOOK_CA_FILE = environment.text("FABRICUI_WEBHOOK_CA_FILE", "")  # empty: the machine's own authorities
+SYSLOG = environment.text("FABRICUI_SYSLOG", "")  # /dev/log, udp://host:514, tcp://host:601, tls://host:6514
+SYSLOG_CA_FILE = environment.text("FABRICUI_SYSLOG_CA_FILE", "")
+if SYSLOG:
+    try:
+        syslog.parse(SYSLOG)
+    except ValueError as error:
+        raise environment.BadEnvironment(f"FABRICUI_SYSLOG: {error}") from error
+
+# --- monitoring -----------------------------------------------------------------------------------------------
 METRICS_TOKEN = environment.text("FABRICUI_METRICS_TOKEN", "")  # empty: no metrics
 
 # --- language, time, files ----------------------------------------------------------------------------------
@@ -311,11 +341,21 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 WHITENOISE_USE_FINDERS = True
 FORM_RENDERER = "django.forms.renderers.DjangoTemplates"
 
+LOG_FORMAT = environment.choice("FABRICUI_LOG_FORMAT", "text", ("text", "json"))
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "loggers": {"paramiko": {"level": "WARNING"}},  # one line a connection says nothing that the story does not
+    "formatters": {
+        "text": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"},
+        "json": {"()": "fabricui.json_lines.JSONLines"},
+    },
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT}},
+    "loggers": {
+        "paramiko": {"level": "WARNING"},  # one line a connection says nothing that the story does not
+        # uvicorn has handlers of its own, whose lines are no JSON
+        **({"uvicorn": {"handlers": ["stderr"], "propagate": False}} if LOG_FORMAT == "json" else {}),
+    },
     "root": {"handlers": ["stderr"], "level": environment.text("FABRICUI_LOG_LEVEL", "INFO")},
 }
+if LOG_FORMAT == "json" and LISTENER == "web":  # the door is asked thousands of times in a boot storm
+    MIDDLEWARE.insert(0, "fabricui.logs.RequestLineMiddleware")

@@ -2,11 +2,17 @@
 
 from django.urls import include, path
 
+from fabricui import health, metrics
+
 handler500 = "fabricui.page.server_error"
 
 urlpatterns = [
+    path("healthz", health.healthz, name="healthz"),
+    path("readyz", health.readyz, name="readyz"),
+    path("metrics", metrics.metrics, name="metrics"),
     path("account/", include("people.urls")),
     path("live/", include("live.urls")),
+    path("webhooks/", include("webhooks.urls")),
     path("probes/", include("probes.urls")),
     path("", include("console.urls")),
 ]

@@ -56,6 +56,7 @@ _KINDS: Final[dict[str, Kind | None]] = {
     "audit:": None,
     "audit:trail:": Kind.TRAIL,
     "audit:trail:export": None,
+    "webhooks:": None,
     "people:": None,
     "people:tenant:": Kind.TENANT,
     "inventory:": Kind.SERVER,

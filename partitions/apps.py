@@ -13,11 +13,13 @@ class PartitionsConfig(AppConfig):
         from audit import follow
         from deploy import whole_looks
         from inventory import sight as inventory_sight
-        from partitions import cleaned_door, link_loss, mirror, sight
+        from partitions import cleaned_door, link_loss, mirror, sight, touched
         from people import scopes
         from people.permissions import is_operator
+        from webhooks import concerns
 
         follow.register("partitions.mirror", mirror.FOLLOWED, mirror.follow)
         scopes.register(cleaned_door.SCOPE, "say that nothing of a tenant is left on a server", is_operator)
+        concerns.register("partitions.rollouts", touched.tenants_of)
         whole_looks.register("partitions.link_loss", link_loss.notice)
         inventory_sight.register("partitions", servers=sight.servers_of, ports=sight.ports_of)

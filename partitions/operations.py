@@ -8,6 +8,8 @@ from partitions.default_rule import discard_default, stage_default
 from partitions.errors import NoRevision
 from partitions.going_out import roll_out
 from partitions.many_moves import Moved, stage_moves
+from partitions.offboarding import finish as finish_offboarding
+from partitions.offboarding import stage_everybody_out
 from partitions.plans import DrawnPlan, draw_up_plan
 from partitions.renaming import rename_partition
 from partitions.replacement import replace_hca, undo_replacement
@@ -26,6 +28,7 @@ __all__ = [
     "discard",
     "discard_default",
     "draw_up_plan",
+    "finish_offboarding",
     "mark_clean",
     "move_card",
     "rename_partition",
@@ -35,6 +38,7 @@ __all__ = [
     "stage_add",
     "stage_back",
     "stage_default",
+    "stage_everybody_out",
     "stage_membership",
     "stage_move",
     "stage_moves",

@@ -3,6 +3,7 @@
 from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
+from allauth.account.internal.stagekit import clear_login
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
@@ -11,7 +12,7 @@ from audit.actions import Action
 from audit.once import first_in_a_minute
 from audit.record import record
 from audit.values import Actor, Subject
-from people import operations
+from people import operations, suspension
 from people.actor import actor_of, person_subject
 from people.models import User
 
@@ -60,10 +61,18 @@ class ClosedAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth has
                 actor=Actor.anonymous(address),
                 subject=person_subject(user),
                 after={"address": address},
-                reason="the account is closed",
+                reason="the tenant is suspended" if user.is_active else "the account is closed",
             )
         response: HttpResponse = super().respond_user_inactive(request, user)
         return response
+
+    def pre_login(self, request: HttpRequest, user: User, **more: Any) -> HttpResponse | None:
+        """Refuse whose tenants are all suspended; the rest as allauth does, whichever way they came."""
+        found: HttpResponse | None = super().pre_login(request, user, **more)
+        if found is None and suspension.is_shut_out(user):
+            clear_login(request)
+            return self.respond_user_inactive(request, user)
+        return found
 
     def set_password(self, user: User, password: str) -> None:
         """Change the password, with its event."""

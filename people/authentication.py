@@ -7,7 +7,7 @@ from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
-from people import operations
+from people import operations, suspension
 from people.models import Token
 from people.scopes import scopes_of
 
@@ -31,6 +31,9 @@ class RecordedTokenAuthentication(TokenAuthentication):  # type: ignore[misc]  #
         except (AuthenticationFailed, UnicodeDecodeError) as error:
             operations.record_token_refused(reason="it is unknown, expired or revoked, or its person is closed out")
             raise AuthenticationFailed("This token is not valid. Make another one, and send it whole.") from error
+        if found is not None and suspension.stops(found[1]):
+            operations.record_token_refused(reason="its tenant is suspended", token=found[1])
+            raise AuthenticationFailed("This token's tenant is suspended. Ask the operators of this site.")
         if found is not None:
             operations.record_token_use(token=found[1], scope=scope_of(request))
         return found

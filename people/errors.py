@@ -47,3 +47,7 @@ class NoReason(PeopleError):
 
 class NoSuchRole(PeopleError):
     """A role that is none, or that a person does not have."""
+
+
+class NotOffboarded(PeopleError):
+    """A tenant that cannot be let go yet, or is gone already."""

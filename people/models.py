@@ -45,6 +45,10 @@ class Tenant(models.Model):  # type: ignore[django-manager-missing]  # that of t
     name = models.CharField(max_length=80, unique=True)
     slug = models.SlugField(max_length=40, unique=True)
     created_at = models.DateTimeField(auto_now_add=True)
+    # While it is suspended its people see and change nothing of it; on the fabric nothing is different.
+    suspended_at = models.DateTimeField(null=True)
+    suspended_because = models.TextField(blank=True, default="", db_default="")
+    offboarded_at = models.DateTimeField(null=True)  # its partitions are retired, and nobody has a role for it
 
     objects = TenantQuerySet.as_manager()
 

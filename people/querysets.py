@@ -56,7 +56,8 @@ class PersonQuerySet(models.QuerySet["User"]):
         if not user.is_authenticated:
             return self.none()
         return self.filter(
-            models.Q(pk=user.pk) | models.Q(tenant_roles__tenant__in=user.tenant_roles.values("tenant"))
+            models.Q(pk=user.pk)
+            | models.Q(tenant_roles__tenant__in=user.tenant_roles.filter(tenant__suspended_at=None).values("tenant"))
         ).distinct()
 
 
@@ -64,12 +65,15 @@ class TenantQuerySet(models.QuerySet["Tenant"]):
     """Tenants."""
 
     def visible_to(self, user: User | AnonymousUser) -> TenantQuerySet:
-        """Keep all for operators and auditors, else the tenants in which `user` has a role."""
+        """Keep all for operators and auditors, else the tenants in which `user` has a role and that are not suspended.
+
+        All that a tenant's people see and change goes through here, so a suspension needs no second place.
+        """
         if may_review(user):
             return self
         if not user.is_authenticated:
             return self.none()
-        return self.filter(roles__user=user).distinct()
+        return self.filter(roles__user=user, suspended_at=None).distinct()
 
 
 class PersonManager(UserManager["User"].from_queryset(PersonQuerySet)):  # type: ignore[misc]

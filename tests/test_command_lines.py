@@ -126,6 +126,18 @@ def test_manage_on_an_empty_database_says_how_to_name_another(tmp_path):
     assert "Traceback" not in done.stderr
 
 
+def test_migrate_makes_the_tables_of_an_empty_database(tmp_path):
+    """As `./run up` calls it, with its checks: none of them may ask for what is not made yet."""
+    environment = {
+        **os.environ, "FABRICUI_SECRET_KEY": "test", "FABRICUI_DATA_DIR": str(tmp_path),
+        "DATABASE_URL": f"sqlite://{tmp_path / 'new.sqlite3'}",
+    }  # fmt: skip
+    command = [sys.executable, "manage.py", "migrate", "--no-input", "audit"]
+    done = subprocess.run(command, cwd=ROOT, env=environment, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "audit.0001_initial" in done.stdout
+
+
 SITE = SimpleNamespace(fabric=SimpleNamespace(servers=tuple(range(24))))
 
 

@@ -18,7 +18,19 @@ import pytest
 from tests.audited import EXEMPT, EXEMPT_COLUMNS
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = ("fabricui", "portal", "console", "probes", "partitions", "deploy", "inventory", "people", "audit", "lab")
+ROOMS = (
+    "fabricui",
+    "portal",
+    "console",
+    "probes",
+    "partitions",
+    "deploy",
+    "inventory",
+    "webhooks",
+    "people",
+    "audit",
+    "lab",
+)
 PASSED_OVER = ("models.py", "querysets.py", "fields.py", "trail_watch.py")
 WRITE = re.compile(
     r'\s*(?:INSERT(?:\s+OR\s+\w+)?\s+INTO|REPLACE\s+INTO|UPDATE|DELETE\s+FROM|COPY)\s+"?(\w+)"?', re.IGNORECASE

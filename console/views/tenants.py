@@ -7,7 +7,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
+from partitions import offboarding
 from partitions.models import Partition
+from partitions.selection import Selection
 from people import operations
 from people.actor import actor_of
 from people.errors import PeopleError
@@ -64,13 +66,26 @@ def _list(request: HttpRequest, form: TenantForm, *, status: int = 200) -> HttpR
 @require_safe
 @reviewer_required
 def tenant(request: HttpRequest, public_id: str) -> HttpResponse:
-    """One tenant: its people with their roles, and its partitions."""
-    found = get_object_or_404(
-        Tenant.objects.visible_to(request.user).select_related("probe_consent"), public_id=public_id
-    )
+    """One tenant: its people with their roles, its partitions, and how it leaves."""
+    return page(request, found_tenant(request, public_id))
+
+
+def page(request: HttpRequest, found: Tenant, *, status: int = 200, refusal: str = "") -> HttpResponse:
+    """The page of one tenant, with why something was not done."""
     shown = {
         "tenant": found,
         "roles": found.roles.select_related("user").order_by("user__username"),
         "partitions": Partition.objects.filter(tenant=found).order_by("retired_at", "name"),
+        "leaving": offboarding.standing(found),
+        "plan_selection": str(Selection.of_tenant(found)),
+        "may_act": is_admin(request.user),
+        "refusal": refusal,
     }
-    return render(request, "console/tenant.html", shown)
+    return render(request, "console/tenant.html", shown, status=status)
+
+
+def found_tenant(request: HttpRequest, public_id: str) -> Tenant:
+    """The tenant of an address, if the person may know of it."""
+    known = Tenant.objects.visible_to(request.user).select_related("probe_consent")
+    found: Tenant = get_object_or_404(known, public_id=public_id)
+    return found

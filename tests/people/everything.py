@@ -20,6 +20,7 @@ from tests.console.drifted import drifted
 from tests.people.codes import set_up
 from tests.people.matrix import PERSONAS
 from tests.probes.site import Probed, add_host, lost, ok
+from webhooks.operations import create_endpoint
 
 LEAF = "0x0002c90200000010"
 
@@ -112,6 +113,9 @@ def everything() -> Everything:
         "openid_connect_callback": ["sso"],
         "token_revoke": [token.token_key],
     }
+    webhook, _ = create_endpoint(name="on-call", url="https://hooks.example.com/x", kinds=["stuck"], actor=SYSTEM)
+    for step in ("endpoint", "test", "on", "off", "secret", "remove"):
+        arguments[f"webhooks:{step}"] = [webhook.public_id]
     for room in ("rollout", "server", "manager", "partition"):
         arguments[f"console:{room}"] = [ids[room]]
     for step in ("cancel", "accept", "confirm", "check", "release"):
@@ -140,7 +144,8 @@ def everything() -> Everything:
         "_password",
     ):
         arguments[f"console:person{step}"] = [people["viewer"].public_id]
-    arguments["console:tenant"] = [provider.acme.public_id]
+    for step in ("", "_suspend", "_resume", "_empty", "_finish"):
+        arguments[f"console:tenant{step}"] = [provider.acme.public_id]
     forms = {
         "console:board_move": {
             "server": ids["server"], "source": site.training.public_id, "target": site.inference.public_id,

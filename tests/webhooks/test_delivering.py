@@ -1,0 +1,168 @@
+"""Messages on their way: signed, retried by rows, bounded, given up."""
+
+import json
+import re
+import threading
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.utils import timezone
+
+from audit.models import Event
+from audit.values import SYSTEM
+from webhooks import delivering, operations, sealing
+from webhooks.models import Delivery, Endpoint
+from webhooks.terms import AT_ONCE, CLAIMED_FOR, OF_ONE, PAUSES
+
+DOC = (Path(__file__).resolve().parents[2] / "docs" / "webhooks.md").read_text(encoding="utf-8")
+pytestmark = pytest.mark.django_db
+
+
+def documented():
+    """The program of the docs that checks a signature."""
+    space: dict = {}
+    exec(re.search(r"```python\n(.*?)```", DOC, re.DOTALL)[1], space)  # noqa: S102  our own docs
+    return space["is_from_fabricui"]
+
+
+def test_the_documented_program_takes_our_signature_and_no_other(add, receiver):
+    endpoint, secret = add()
+    operations.send_test(endpoint=endpoint, actor=SYSTEM)
+    assert delivering.deliver(now=timezone.now()) == 1
+    ((path, headers, body),) = receiver.taken
+    check = documented()
+    assert path == "/x"
+    assert check(secret, headers, body)
+    assert not check(secret, headers, body + b" ")
+    assert not check(secret + "x", headers, body)
+    assert not check(secret, {**headers, "FabricUI-Timestamp": str(int(headers["FabricUI-Timestamp"]) - 1)}, body)
+    old = int(time.time()) - 400
+    signed = sealing.signature(secret=secret, timestamp=old, body=body)
+    assert not check(secret, {"FabricUI-Timestamp": str(old), "FabricUI-Signature": signed}, body)
+    row = Delivery.objects.get()
+    assert json.loads(body) == {"id": row.public_id, "type": "test", "at": row.said["at"]}
+    assert headers["FabricUI-Id"] == row.public_id
+    assert (row.state, row.status, row.tries) == ("DELIVERED", 204, 1)
+
+
+def test_the_secret_is_nowhere_in_clear(add):
+    endpoint, secret = add()
+    assert endpoint.secret != secret
+    assert sealing.opened(endpoint.secret) == secret
+    new = operations.renew_secret(endpoint=endpoint, actor=SYSTEM)
+    assert new != secret
+    assert sealing.opened(Endpoint.objects.get().secret) == new
+
+
+def test_a_failure_is_tried_again_by_the_row_and_later_each_time(add, receiver):
+    endpoint, _ = add()
+    operations.send_test(endpoint=endpoint, actor=SYSTEM)
+    receiver.status = 503
+    now = timezone.now()
+    for tries, pause in enumerate(PAUSES, 1):
+        assert delivering.deliver(now=now) == 0
+        row = Delivery.objects.get()
+        assert (row.state, row.tries, row.failure) == ("WAITING", tries, "127.0.0.1 answered 503.")
+        waits = row.next_try_at - timezone.now()
+        assert pause - timedelta(seconds=30) < waits <= pause
+        assert delivering.deliver(now=row.next_try_at - timedelta(seconds=1)) == 0
+        assert len(receiver.taken) == tries
+        now = row.next_try_at
+    ids = {json.loads(body)["id"] for _, _, body in receiver.taken}
+    assert len(ids) == 1  # the same message each time
+    assert delivering.deliver(now=now) == 0
+    row, endpoint = Delivery.objects.get(), Endpoint.objects.get()
+    assert (row.state, row.tries) == ("GIVEN_UP", len(PAUSES) + 1)
+    assert endpoint.off_since is not None
+    event = Event.objects.latest("number")
+    assert (event.action, event.after) == ("webhooks:endpoint:give-up", {"given_up": 1})
+    assert event.reason == "It took nothing at 8 tries. 127.0.0.1 answered 503."
+    assert delivering.deliver(now=now + timedelta(days=1)) == 0
+    assert len(receiver.taken) == len(PAUSES) + 1
+
+
+def test_it_arrives_once_the_program_is_back(add, receiver):
+    endpoint, _ = add()
+    operations.send_test(endpoint=endpoint, actor=SYSTEM)
+    receiver.status = 500
+    delivering.deliver(now=timezone.now())
+    receiver.status = 200
+    assert delivering.deliver(now=Delivery.objects.get().next_try_at) == 1
+    assert (Delivery.objects.get().state, Delivery.objects.get().failure) == ("DELIVERED", "")
+
+
+def test_a_worker_that_dies_in_between_sends_it_again(add, receiver, monkeypatch):
+    endpoint, _ = add()
+    operations.send_test(endpoint=endpoint, actor=SYSTEM)
+
+    def dies(*_):
+        raise SystemExit
+
+    with monkeypatch.context() as patch:
+        patch.setattr(delivering, "_settle", dies)
+        with pytest.raises(SystemExit):
+            delivering.deliver(now=timezone.now())
+    assert len(receiver.taken) == 1
+    now = timezone.now()
+    assert delivering.deliver(now=now) == 0  # it is claimed
+    assert delivering.deliver(now=now + CLAIMED_FOR) == 1
+    assert len(receiver.taken) == 2
+
+
+def test_two_workers_never_send_the_same(add, receiver):
+    endpoint, _ = add()
+    operations.send_test(endpoint=endpoint, actor=SYSTEM)
+    now = timezone.now()
+    row = Delivery.objects.get()
+    assert delivering._claim(row, now)
+    assert not delivering._claim(row, now)
+
+
+def test_one_endpoint_that_hangs_makes_nobody_wait(add, receiver, monkeypatch):
+    """They go side by side, and no endpoint gets more than its share of a tick."""
+    slow, quick = add(name="slow", path="/slow")[0], add(name="quick", path="/quick")[0]
+    for _ in range(AT_ONCE):
+        operations.send_test(endpoint=slow, actor=SYSTEM)
+    operations.send_test(endpoint=quick, actor=SYSTEM)
+    together = threading.Barrier(OF_ONE + 1, timeout=20)
+
+    def behave(handler):
+        together.wait()  # breaks unless all of them are there at the same time
+        handler.send_response(200)
+        handler.send_header("Content-Length", "0")
+        handler.end_headers()
+
+    receiver.behave = behave
+    assert delivering.deliver(now=timezone.now()) == OF_ONE + 1
+    assert sorted(path for path, *_ in receiver.taken) == ["/quick", *["/slow"] * OF_ONE]
+
+
+def test_a_network_that_is_allowed_no_more_is_asked_no_more(add, receiver, settings):
+    endpoint, _ = add()
+    operations.send_test(endpoint=endpoint, actor=SYSTEM)
+    settings.WEBHOOK_NETWORKS = []
+    assert delivering.deliver(now=timezone.now()) == 0
+    assert receiver.taken == []
+    assert "inner network" in Delivery.objects.get().failure
+
+
+def test_who_is_switched_off_is_sent_nothing_and_then_only_what_is_new(add, receiver):
+    endpoint, _ = add()
+    operations.send_test(endpoint=endpoint, actor=SYSTEM)
+    operations.switch_off(endpoint=endpoint, actor=SYSTEM, because="too loud")
+    assert delivering.deliver(now=timezone.now()) == 0
+    operations.switch_on(endpoint=endpoint, actor=SYSTEM)
+    assert delivering.deliver(now=timezone.now()) == 0
+    operations.send_test(endpoint=endpoint, actor=SYSTEM)
+    assert delivering.deliver(now=timezone.now()) == 1
+
+
+def test_old_messages_are_forgotten_and_waiting_ones_are_not(add):
+    endpoint, _ = add()
+    done, waits = (operations.send_test(endpoint=endpoint, actor=SYSTEM) for _ in range(2))
+    now = timezone.now()
+    Delivery.objects.filter(pk=done.pk).update(state="DELIVERED", finished_at=now - timedelta(days=15))
+    assert operations.forget_old(now=now) == 1
+    assert Delivery.objects.get() == waits

@@ -1,0 +1,1 @@
+"""Messages to programs outside, when something happened: signed, retried, bounded. A follower of the trail."""
