@@ -12,16 +12,18 @@ from audit import review
 from audit.models import Event
 from console.review import rollout_subjects
 from people.api.paging import asked_cursor, limit_of, next_cursor
+from people.api.problems import Problem
 from people.api.resources import Resource, one_of
-from people.api.schema import Shown, operation
+from people.api.schema import Part, Shown, operation
 from people.permissions import may_review
 from people.scopes import register
 
 READ: Final = "audit:read"
+FIRST_YEAR, LAST_YEAR = 1970, 9000  # beyond them there are moments that have no time in UTC
 register(READ, "read the audit trail", may_review)
 
 
-class ActorShown(serializers.Serializer[Any]):
+class ActorShown(Part):
     """Who did it, as they were called then."""
 
     kind = serializers.CharField(source="actor_kind")
@@ -29,7 +31,7 @@ class ActorShown(serializers.Serializer[Any]):
     name = serializers.CharField(source="actor_name")
 
 
-class SubjectShown(serializers.Serializer[Any]):
+class SubjectShown(Part):
     """What it was done to, as it was called then."""
 
     kind = serializers.CharField(source="subject_kind")
@@ -93,10 +95,11 @@ class AuditEvents(Resource):
         return self.told(EventShown(event).data)
 
     def _asked(self, request: Request) -> review.Asked:
-        form = EventFilters(data=request.query_params, queryset=Event.objects.none())
-        self.filtered(Event.objects.none())  # refuses what no filter takes
-        form.is_valid()
-        values = {name: value for name, value in form.form.cleaned_data.items() if value}
+        filters = self.asked(Event.objects.none())
+        values = {name: value for name, value in filters.form.cleaned_data.items() if value}
+        for name in {"since", "until"} & values.keys():
+            if not FIRST_YEAR <= values[name].year <= LAST_YEAR:
+                raise Problem("invalid", f"{name}: no trail reaches there.", where=name)
         if "rollout" in values:
             values["subjects"] = rollout_subjects(values["rollout"])
         return review.Asked(**values)

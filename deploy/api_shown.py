@@ -2,12 +2,13 @@
 
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from deploy.drift_models import Drift
 from deploy.models import Observation, Revision, Rollout
 from inventory.models import Subnet
-from people.api.schema import Shown
+from people.api.schema import Part, Shown
 
 
 class SubnetShown(Shown):
@@ -96,7 +97,7 @@ class RolloutShown(Shown):
         return Rollout.State(rollout.state).is_over or rollout.released_at is not None
 
 
-class StepShown(serializers.Serializer[Any]):
+class StepShown(Part):
     """One line of a rollout's story."""
 
     at = serializers.DateTimeField()
@@ -105,7 +106,7 @@ class StepShown(serializers.Serializer[Any]):
     text = serializers.CharField()
 
 
-class HostShown(serializers.Serializer[Any]):
+class HostShown(Part):
     """How far a rollout came on one manager host."""
 
     host = serializers.CharField(source="host.name")
@@ -116,7 +117,7 @@ class HostShown(serializers.Serializer[Any]):
     failure = serializers.CharField()
 
 
-class CountsShown(serializers.Serializer[Any]):
+class CountsShown(Part):
     """What the read-back counted; all null before there is one."""
 
     ports = serializers.IntegerField(default=None, allow_null=True)
@@ -134,18 +135,21 @@ class RolloutWhole(RolloutShown):
     counts = serializers.SerializerMethodField()
     discrepancies = serializers.SerializerMethodField(help_text="Sentences, at most 100.")
 
-    def get_steps(self, rollout: Rollout) -> list[StepShown]:
+    @extend_schema_field(StepShown(many=True))
+    def get_steps(self, rollout: Rollout) -> Any:
         """The story."""
-        return StepShown(rollout.steps.order_by("at", "pk"), many=True).data  # type: ignore[return-value]
+        return StepShown(rollout.steps.order_by("at", "pk"), many=True).data
 
-    def get_hosts(self, rollout: Rollout) -> list[HostShown]:
+    @extend_schema_field(HostShown(many=True))
+    def get_hosts(self, rollout: Rollout) -> Any:
         """The manager hosts."""
         outcomes = rollout.outcomes.select_related("host").order_by("host__name")
-        return HostShown(outcomes, many=True).data  # type: ignore[return-value]
+        return HostShown(outcomes, many=True).data
 
-    def get_counts(self, rollout: Rollout) -> CountsShown:
+    @extend_schema_field(CountsShown)
+    def get_counts(self, rollout: Rollout) -> Any:
         """The counts."""
-        return CountsShown((rollout.read_back or {}).get("counts", {})).data  # type: ignore[return-value]
+        return CountsShown((rollout.read_back or {}).get("counts", {})).data
 
     def get_discrepancies(self, rollout: Rollout) -> list[str]:
         """What is not as planned."""

@@ -201,8 +201,20 @@ SPECTACULAR_SETTINGS = {
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": "/api/v1",
+    "COMPONENT_SPLIT_PATCH": False,
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "people.api.schema.provider_only_is_optional",
+    ],
     "ENUM_ADD_EXPLICIT_BLANK_NULL_CHOICE": False,
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
+    "ENUM_NAME_OVERRIDES": {
+        "RolloutState": "deploy.models.Rollout.State",
+        "LookState": "deploy.models.Observation.State",
+        "MembershipKind": "partitions.models.MembershipKind",
+        "ProbeRunState": "probes.models.ProbeRun.State",
+        "IsolationCheckState": "probes.models.IsolationCheck.State",
+    },
 }
 
 # --- database -----------------------------------------------------------------------------------------------

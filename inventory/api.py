@@ -115,13 +115,13 @@ class Servers(Resource):
     def retrieve(self, request: Request, id: str) -> Response:
         """One server."""
         server = one_of(self._rows(request), public_id=id)
-        return self.told(ServerShown(server, context={"request": request}).data)
+        return self.told(ServerShown(server, context={"person": request.user}).data)
 
     def _rows(self, request: Request) -> Any:
         return Server.objects.visible_to(request.user).select_related("subnet", "tenant")
 
     def _shown(self, rows: Iterable[Server]) -> Any:
-        return ServerShown(rows, many=True, context={"request": self.request}).data
+        return ServerShown(rows, many=True, context={"person": self.person}).data
 
 
 class Ports(Resource):
@@ -143,10 +143,10 @@ class Ports(Resource):
         except InvalidGUID:
             guid = None
         port = one_of(self._rows(request).filter(guid=guid) if guid == id else Port.objects.none())
-        return self.told(PortShown(port, context={"request": request}).data)
+        return self.told(PortShown(port, context={"person": request.user}).data)
 
     def _rows(self, request: Request) -> Any:
         return Port.objects.visible_to(request.user).select_related("subnet", "hca__server", "former_tenant")
 
     def _shown(self, rows: Iterable[Port]) -> Any:
-        return PortShown(rows, many=True, context={"request": self.request}).data
+        return PortShown(rows, many=True, context={"person": self.person}).data

@@ -13,8 +13,8 @@ from deploy.api import subnet_of
 from inventory.models import Server, Subnet
 from partitions import errors, operations
 from partitions.api_shown import (
-    Discarded,
     DiscardBody,
+    Discarded,
     MembershipFilters,
     MembershipShown,
     PartitionBody,
@@ -143,10 +143,10 @@ class Partitions(Resource):
         return fresh
 
     def _one(self, partition: Partition) -> Any:
-        return PartitionShown(partition, context={"request": self.request}).data
+        return PartitionShown(partition, context={"person": self.person}).data
 
     def _shown(self, rows: Iterable[Partition]) -> Any:
-        return PartitionShown(rows, many=True, context={"request": self.request}).data
+        return PartitionShown(rows, many=True, context={"person": self.person}).data
 
 
 class Memberships(Resource):
@@ -162,7 +162,7 @@ class Memberships(Resource):
         return self.paged(rows, self._shown, by="port__guid", tie="partition__public_id")
 
     def _shown(self, rows: Iterable[Membership]) -> Any:
-        return MembershipShown(rows, many=True, context={"request": self.request}).data
+        return MembershipShown(rows, many=True, context={"person": self.person}).data
 
 
 class StagedChanges(Resource):
@@ -233,7 +233,7 @@ class StagedChanges(Resource):
         return rows.filter(port__hca__server__in=list(servers)).order_by("port__guid", "partition__public_id")
 
     def _shown(self, rows: Iterable[StagedChange]) -> Any:
-        return StagedShown(rows, many=True, context={"request": self.request}).data
+        return StagedShown(rows, many=True, context={"person": self.person}).data
 
 
 def _of_visible[Row: Any](rows: "QuerySet[Row]", request: Request) -> "QuerySet[Row]":

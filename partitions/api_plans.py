@@ -23,7 +23,7 @@ from people.api import problems
 from people.api.bodies import Body, Reason, StrictNumber, StrictText
 from people.api.once import once
 from people.api.resources import Resource
-from people.api.schema import Shown, operation
+from people.api.schema import Part, Shown, operation
 from subnet.errors import UnsafePlan
 from subnet.pkey import entry_text
 from subnet.plan import PortChange
@@ -32,14 +32,14 @@ MOST_PORTS: Final = 1000  # whose tables an answer shows; the counts are of all
 problems.translate({UnsafePlan: "reason_needed"})
 
 
-class EntryShown(serializers.Serializer[Any]):
+class EntryShown(Part):
     """One entry of a P_Key table, and the indexes at which it stands or may come to stand."""
 
     entry = serializers.CharField(help_text="0x and 4 hex digits, with the membership bit.")
     indexes = serializers.ListField(child=serializers.IntegerField())
 
 
-class PortPlan(serializers.Serializer[Any]):
+class PortPlan(Part):
     """A port's table as read and as predicted; null where it was not read."""
 
     guid = serializers.CharField()
@@ -47,7 +47,7 @@ class PortPlan(serializers.Serializer[Any]):
     after = EntryShown(many=True, allow_null=True)
 
 
-class ViolationShown(serializers.Serializer[Any]):
+class ViolationShown(Part):
     """A rule that the plan breaks; with severity “refuse” it cannot be rolled out."""
 
     rule = serializers.CharField()
@@ -56,7 +56,7 @@ class ViolationShown(serializers.Serializer[Any]):
     sentence = serializers.CharField()
 
 
-class FileShown(serializers.Serializer[Any]):
+class FileShown(Part):
     """What becomes of the file of one manager host."""
 
     host = serializers.CharField()

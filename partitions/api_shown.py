@@ -9,7 +9,7 @@ from inventory.api import guid_of
 from partitions.many_moves import MOST
 from partitions.models import Membership, MembershipKind, Partition, StagedChange
 from people.api.bodies import Body, Reason, StrictFlag, StrictText
-from people.api.schema import Shown
+from people.api.schema import Part, Shown
 from subnet.pkey import PKey
 
 
@@ -67,13 +67,13 @@ class StagedShown(Shown):
         return f"{row.partition.public_id}.{row.port.guid}"
 
 
-class StagedAll(serializers.Serializer[Any]):
+class StagedAll(Part):
     """What is staged for the servers that were named, afterwards."""
 
     items = StagedShown(many=True)
 
 
-class Discarded(serializers.Serializer[Any]):
+class Discarded(Part):
     """How much was taken back."""
 
     discarded = serializers.IntegerField()

@@ -1,4 +1,4 @@
-"""Body: what a request may carry, field by field. A field that nobody asked for is refused: it may be a misspelt one."""
+"""Body: what a request may carry, field by field. A field nobody asked for is refused: it may be a misspelt one."""
 
 import unicodedata
 from typing import Any, Final

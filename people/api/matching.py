@@ -1,4 +1,4 @@
-"""ETag and If-Match: an edit says which state of a thing it is an edit of, so that nobody overwrites what they never saw."""
+"""ETag and If-Match: an edit says which state of a thing it edits, so that nobody overwrites what they never saw."""
 
 import hashlib
 from typing import Any, Final

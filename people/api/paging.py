@@ -1,4 +1,4 @@
-"""Pages by cursor: {"items", "next_cursor"}. A page begins behind the last row of the one before, however many there are.
+"""Pages by cursor: {"items", "next_cursor"}. A page begins behind the last row of the one before, at any size.
 
 A cursor is signed, holds only what its reader has just seen, and is good for the list and the person it was made for:
 no number of a row is in it, and nobody can make one.

@@ -154,6 +154,9 @@ def _each(detail: Any, where: str = "") -> Iterator[tuple[str, str]]:
     """The errors of a serializer or a filter, one by one: a path such as moves[0].server, and a sentence."""
     if isinstance(detail, Mapping):
         for name, inner in detail.items():
+            if isinstance(name, int):  # the place in a list
+                yield from _each(inner, f"{where}[{name}]")
+                continue
             plain = "" if name == "non_field_errors" else str(name)
             yield from _each(inner, f"{where}.{plain}" if where and plain else where or plain)
     elif isinstance(detail, list | tuple):

@@ -1,4 +1,4 @@
-"""Resource: the base of every resource. It asks for the scope, keeps requests to what is documented, and names the actor."""
+"""Resource: the base of every resource. It asks for the scope, takes only what is documented, and names the actor."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, Final
@@ -45,6 +45,7 @@ class Resource(ViewSet):
     write_scope: ClassVar[str] = ""
     filterset_class: ClassVar[type[Any] | None] = None
     content_negotiation_class = OnlyJSON
+    http_method_names: ClassVar[list[str]] = ["get", "head", "post", "patch", "delete"]  # type: ignore[misc]
     lookup_url_kwarg = "id"
 
     @property
@@ -67,22 +68,21 @@ class Resource(ViewSet):
             return set()
         return {*_PAGED, *(self.filterset_class.base_filters if self.filterset_class else ())}
 
-    def filtered[Row: Any](self, rows: "QuerySet[Row]") -> "QuerySet[Row]":
-        """The rows that the address asks for. Raises Problem for a value that a filter does not take."""
-        if self.filterset_class is None:
-            return rows
+    def asked(self, rows: "QuerySet[Any]") -> Any:
+        """The filters of the address over `rows`. Raises Problem for a value that a filter does not take."""
+        assert self.filterset_class is not None  # noqa: S101  only lists with filters ask
         filters = self.filterset_class(data=self.request.query_params, queryset=rows, request=self.request)
         if not filters.is_valid():
             errors = tuple((name, " ".join(map(str, sentences))) for name, sentences in filters.errors.items())
             raise Problem("invalid", f"{errors[0][0]}: {errors[0][1]}", errors=errors)
-        found: QuerySet[Row] = filters.qs
-        return found
+        return filters
 
     def paged[Row: Any](
         self, rows: "QuerySet[Row]", write: Callable[[list[Row]], Iterable[Any]], **order: Any
     ) -> Response:
         """One page, its rows put down by `write`."""
-        found, cursor = paging.page(self.filtered(rows), self.request, **order)  # type: ignore[arg-type]
+        chosen = rows if self.filterset_class is None else self.asked(rows).qs
+        found, cursor = paging.page(chosen, self.request, **order)  # type: ignore[arg-type]
         return self.told({"items": list(write(found)), "next_cursor": cursor})
 
     def told(self, shown: Any, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

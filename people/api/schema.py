@@ -5,14 +5,32 @@ from typing import Any, Final
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema, extend_schema_serializer
 from rest_framework import serializers
 
 from people.api.problems import CODES, MEDIA_TYPE
 from people.permissions import may_review
 
-ALWAYS: Final = ("malformed", "unauthenticated", "not_for_this_token", "not_found", "trail_unavailable")
+ALWAYS: Final = ("malformed", "invalid", "unauthenticated", "not_for_this_token", "not_found", "trail_unavailable")
 WITH_BODY: Final = ("body_too_large", "unsupported_media_type")
+
+
+def name_of(shown: type[Any]) -> str:
+    """What the description calls it."""
+    return shown.__name__.removesuffix("Shown")
+
+
+def provider_only_is_optional(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """Say of fields that a tenant's people do not get that they may be missing."""
+    for shown in _with_those_below(Shown):
+        described = result["components"]["schemas"].get(name_of(shown))
+        if described is not None and shown.provider_only:
+            described["required"] = [name for name in described["required"] if name not in shown.provider_only]
+    return result
+
+
+def _with_those_below(shown: type["Shown"]) -> list[type["Shown"]]:
+    return [shown, *(one for below in shown.__subclasses__() for one in _with_those_below(below))]
 
 
 class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
@@ -27,14 +45,22 @@ class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-ca
         return {"type": "apiKey", "in": "header", "name": "Authorization", "description": said}
 
 
-class Where(serializers.Serializer[Any]):
+class Part(serializers.Serializer[Any]):
+    """What is answered, or a part of it; the description calls it as the class is called, without “Shown”."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.Meta = type("Meta", (), {"ref_name": name_of(cls)})  # type: ignore[attr-defined]
+
+
+class Where(Part):
     """One error of several."""
 
     where = serializers.CharField()
     detail = serializers.CharField()
 
 
-class ProblemShown(serializers.Serializer[Any]):
+class ProblemShown(Part):
     """What every refusal looks like."""
 
     status = serializers.IntegerField()
@@ -44,14 +70,13 @@ class ProblemShown(serializers.Serializer[Any]):
     where = serializers.CharField(help_text="The field, header or parameter; else method and address.")
     mend = serializers.CharField(help_text="How to mend it.")
     errors = Where(many=True)
-    request_id = serializers.CharField(help_text="By which operators find it in the trail and in the log.")
+    request_id = serializers.CharField(
+        help_text="By which operators find it in the trail and in the log; empty when nothing looked at it."
+    )
     rule = serializers.CharField(required=False, help_text="Which rule of the fabric refused, where one did.")
 
-    class Meta:
-        ref_name = "Problem"
 
-
-class Shown(serializers.Serializer[Any]):
+class Shown(Part):
     """What a resource answers. Fields in `provider_only` are left out for tenants' people."""
 
     provider_only: tuple[str, ...] = ()
@@ -59,8 +84,8 @@ class Shown(serializers.Serializer[Any]):
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
         """The fields that whoever asks may see; all of them where nobody asks, for the schema."""
         fields = super().get_fields()
-        user = getattr(self.context.get("request"), "user", None)
-        if user is not None and not may_review(user):
+        person = self.context.get("person")
+        if person is not None and not may_review(person):
             fields = {name: field for name, field in fields.items() if name not in self.provider_only}
         return fields
 
@@ -123,7 +148,8 @@ def _page_of(shows: type[serializers.Serializer[Any]]) -> type[serializers.Seria
         "__doc__": "One page.",
         "__module__": shows.__module__,
     }
-    return type(f"{shows.__name__.removesuffix('Shown')}Page", (serializers.Serializer,), fields)
+    made = type(f"{shows.__name__.removesuffix('Shown')}Page", (Part,), fields)
+    return extend_schema_serializer(many=False)(made)  # type: ignore[no-any-return]
 
 
 def _of_filters(filters: type[Any] | None) -> list[OpenApiParameter]:
