@@ -36,7 +36,7 @@ class SubjectShown(Part):
 
     kind = serializers.CharField(source="subject_kind")
     key = serializers.CharField(source="subject_key")
-    label = serializers.CharField(source="subject_label")
+    label = serializers.CharField(source="subject_label")  # type: ignore[assignment]
 
 
 class EventShown(Shown):
@@ -49,8 +49,8 @@ class EventShown(Shown):
     subject = SubjectShown(source="*")
     tenant = serializers.CharField(source="tenant_key")
     rollout = serializers.CharField(source="rollout_key")
-    before = serializers.JSONField(allow_null=True)
-    after = serializers.JSONField(allow_null=True)
+    before = serializers.JSONField(help_text="Anything, null too.")
+    after = serializers.JSONField(help_text="Anything, null too.")
     reason = serializers.CharField()
     address = serializers.CharField()
     request_id = serializers.CharField()

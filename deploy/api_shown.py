@@ -52,7 +52,7 @@ class RevisionShown(Shown):
     id = serializers.CharField(source="public_id")
     subnet = serializers.CharField(source="subnet.public_id")
     number = serializers.IntegerField()
-    parent = serializers.CharField(source="parent.public_id", default=None, allow_null=True)
+    parent = serializers.CharField(source="parent.public_id", default=None, allow_null=True)  # type: ignore[assignment]
     digest = serializers.CharField(help_text="SHA-256 of the file, hex.")
     table_digest = serializers.CharField(help_text="SHA-256 of what reaches a port, hex.")
     author = serializers.CharField(source="author_name")

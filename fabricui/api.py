@@ -1,6 +1,6 @@
 """The API's site map: every resource of every room under /api/v1/. What all of them share is in `people/api`."""
 
-from typing import Final
+from typing import Any, Final
 
 from django.urls import URLPattern, path
 
@@ -41,7 +41,7 @@ def _patterns() -> list[URLPattern]:
     for address, resource in RESOURCES.items():
         name = address.replace("/", "_").replace("-", "_")
         for verbs, route, suffix in ((_AT_LIST, "", ""), (_AT_ONE, "/<str:id>", "_one")):
-            there = {verb: action for verb, action in verbs.items() if hasattr(resource, action)}
+            there: dict[str, Any] = {verb: action for verb, action in verbs.items() if hasattr(resource, action)}
             if there:
                 found.append(path(f"{address}{route}", resource.as_view(there), name=f"{name}{suffix}"))
     return found

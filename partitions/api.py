@@ -226,7 +226,7 @@ class StagedChanges(Resource):
     def _partition(self, public_id: str | None, where: str) -> Partition | None:
         if public_id is None:
             return None
-        return named(partitions_of(self.request), public_id, where=where)  # type: ignore[arg-type]
+        return named(partitions_of(self.request), public_id, where=where)
 
     def _staged(self, request: Request, servers: Iterable[Server]) -> Any:
         rows = _of_visible(StagedChange.objects.visible_to(request.user).select_related("by"), request)

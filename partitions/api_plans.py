@@ -73,7 +73,7 @@ class PlanShown(Shown):
     look = serializers.CharField(allow_null=True, help_text="The look at the fabric that it stands on.")
     is_fresh = serializers.BooleanField(help_text="A rollout may stand on that look; else ask for a new one.")
     is_empty = serializers.BooleanField(help_text="No port's table would change.")
-    parent = serializers.CharField(help_text="The current revision.")
+    parent = serializers.CharField(help_text="The current revision.")  # type: ignore[assignment]
     sentence = serializers.CharField()
     servers = serializers.ListField(child=serializers.CharField(), help_text="That move.")
     waiting = serializers.ListField(child=serializers.CharField(), help_text="Servers that must be clean first.")

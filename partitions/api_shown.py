@@ -119,7 +119,7 @@ class MoveBody(Body):
     """A server, and the partition it leaves; null: it is in none that matters."""
 
     server = StrictText(max_length=20)
-    source = StrictText(allow_null=True, default=None, required=False, max_length=20)
+    source = StrictText(allow_null=True, default=None, required=False, max_length=20)  # type: ignore[assignment]
 
 
 class StageBody(Body):

@@ -120,7 +120,8 @@ def _problem_of(error: Exception) -> Problem | None:
     for kind in type(error).__mro__:
         if kind in _OF_ERRORS:
             rule = getattr(error, "rule", "")
-            return Problem(_OF_ERRORS[kind], str(error), **({"rule": rule} if rule else {}))
+            more: dict[str, Any] = {"rule": rule} if rule else {}
+            return Problem(_OF_ERRORS[kind], str(error), **more)
     match error:
         case Problem():
             return error

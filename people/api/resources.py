@@ -82,14 +82,14 @@ class Resource(ViewSet):
     ) -> Response:
         """One page, its rows put down by `write`."""
         chosen = rows if self.filterset_class is None else self.asked(rows).qs
-        found, cursor = paging.page(chosen, self.request, **order)  # type: ignore[arg-type]
+        found, cursor = paging.page(chosen, self.request, **order)
         return self.told({"items": list(write(found)), "next_cursor": cursor})
 
     def told(self, shown: Any, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
         """What is shown, with its ETag; 304 to a reader who has it already."""
         tag = matching.etag_of(shown)
         known = {"ETag": tag, "Cache-Control": "private, no-cache", **(headers or {})}
-        if self.request.method in ("GET", "HEAD") and matching.is_known(self.request, tag):  # type: ignore[arg-type]
+        if self.request.method in ("GET", "HEAD") and matching.is_known(self.request, tag):
             return Response(status=304, headers=known)
         return Response(shown, status=status, headers=known)
 

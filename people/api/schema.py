@@ -69,7 +69,7 @@ class ProblemShown(Part):
     detail = serializers.CharField(help_text="What happened, for people.")
     where = serializers.CharField(help_text="The field, header or parameter; else method and address.")
     mend = serializers.CharField(help_text="How to mend it.")
-    errors = Where(many=True)
+    errors = Where(many=True)  # type: ignore[assignment]  # a field of ours has a name of DRF's
     request_id = serializers.CharField(
         help_text="By which operators find it in the trail and in the log; empty when nothing looked at it."
     )
@@ -132,9 +132,7 @@ def operation(
         parameters.append(_header("If-Match", "The ETag of what is edited.", required=True))
     if once:
         parameters.append(_header("Idempotency-Key", "The same request with the same key is done once a day."))
-    return extend_schema(  # type: ignore[no-any-return]
-        summary=summary, request=takes, responses=answers, parameters=parameters
-    )
+    return extend_schema(summary=summary, request=takes, responses=answers, parameters=parameters)
 
 
 def _header(name: str, description: str, *, required: bool = False) -> OpenApiParameter:
@@ -149,7 +147,7 @@ def _page_of(shows: type[serializers.Serializer[Any]]) -> type[serializers.Seria
         "__module__": shows.__module__,
     }
     made = type(f"{shows.__name__.removesuffix('Shown')}Page", (Part,), fields)
-    return extend_schema_serializer(many=False)(made)  # type: ignore[no-any-return]
+    return extend_schema_serializer(many=False)(made)
 
 
 def _of_filters(filters: type[Any] | None) -> list[OpenApiParameter]:

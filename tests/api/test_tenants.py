@@ -115,6 +115,7 @@ def test_a_role_that_is_taken_is_taken_from_the_token_too(tenant, tina):
 
 
 def test_the_page_offers_a_tenant_only_what_a_tenant_can_use(tina, site, client_of, django_user_model):
+    from fabricui import api  # noqa: F401  the rooms' scopes come with it
     from people.scopes import scopes_of
 
     assert [scope.name for scope in scopes_of(tina)] == ["inventory:read", "partitions:read"]
