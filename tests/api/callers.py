@@ -7,7 +7,9 @@ from django.test import Client
 
 from audit.values import SYSTEM
 from people.operations import create_token
-from people.scopes import scopes_of
+from people.scopes import _SCOPES, scopes_of
+
+EVERYTHING = "everything"  # for every scope that there is, whoever's the token is
 
 
 class Caller:
@@ -21,6 +23,7 @@ class Caller:
             from fabricui import api  # noqa: F401  the rooms' scopes come with it
 
             wanted = [scope.name for scope in scopes_of(person)] if scopes is None else list(scopes)
+            wanted = sorted(_SCOPES) if scopes == EVERYTHING else wanted
             self.token, text = create_token(person=person, name=name, lifetime=lifetime, actor=SYSTEM, scopes=wanted)
             self.headers = {"Authorization": f"Token {text}"}
 
