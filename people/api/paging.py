@@ -17,7 +17,7 @@ from people.api.problems import Problem
 USUAL: Final = 50
 MOST: Final = 200
 LONGEST: Final = 1000  # characters of a cursor
-_SALT: Final = "fabricui.api.cursor"
+_SALT: Final = "people.api.cursor"
 
 
 def page[Row: Any](
