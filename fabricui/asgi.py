@@ -20,7 +20,10 @@ def _application() -> App:
         from fabricui.in_groups import ByDjango, InGroups
 
         return BodyLimit(InGroups(ByDjango(), threads=settings.REGISTER_THREADS))
-    return cast(App, get_asgi_application())
+    pages = cast(App, get_asgi_application())
+    from fabricui.api_body import ApiBodyLimit
+
+    return ApiBodyLimit(pages)
 
 
 application = _application()

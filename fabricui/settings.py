@@ -72,6 +72,8 @@ INSTALLED_APPS = [
     "rules",
     "knox",
     "rest_framework",
+    "drf_spectacular",
+    "django_filters",
     "django_htmx",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -197,12 +199,37 @@ MIGRATION_MODULES = {"knox": None}
 REST_KNOX = {"TOKEN_PREFIX": "fui_"}
 REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["people.api.json_body.StrictJSONParser"],
     "DEFAULT_AUTHENTICATION_CLASSES": ["people.authentication.RecordedTokenAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": [
         "rest_framework.permissions.IsAuthenticated",
         "people.authentication.HasScope",
     ],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "people.api.problems.answer",
+    "URL_FORMAT_OVERRIDE": None,
+    "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "FabricUI",
+    "VERSION": "1",
+    "DESCRIPTION": "docs/api.md says how to use it, with examples.",
+    "OAS_VERSION": "3.1.0",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SCHEMA_PATH_PREFIX": "/api/v1",
+    "COMPONENT_SPLIT_PATCH": False,
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "people.api.schema.provider_only_is_optional",
+    ],
+    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
+    "ENUM_NAME_OVERRIDES": {
+        "RolloutState": "deploy.models.Rollout.State",
+        "LookState": "deploy.models.Observation.State",
+        "MembershipKind": "partitions.models.MembershipKind",
+        "ProbeRunState": "probes.models.ProbeRun.State",
+        "IsolationCheckState": "probes.models.IsolationCheck.State",
+    },
 }
 
 # --- database -----------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any, Final
 
 from knox.auth import TokenAuthentication
-from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.exceptions import AuthenticationFailed, NotFound
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
@@ -45,7 +45,7 @@ class RecordedTokenAuthentication(TokenAuthentication):  # type: ignore[misc]  #
 class HasScope(BasePermission):
     """Let a token do only what it was made for and its person still may; without one (a session) this says nothing.
 
-    A view that names no scope takes no token.
+    A view that names no scope takes no token. Whose role has nothing to do with a view is told that it is not there.
     """
 
     message = "This token may not do this. Make one with the scope that the page names, if your role has it."
@@ -58,10 +58,12 @@ class HasScope(BasePermission):
             return True
         if scope == NO_SCOPE:
             reason = "nothing here is for tokens"
+        elif scope not in {offered.name for offered in scopes_of(request.user)}:
+            # A stranger does not learn what is there, so this comes before the token's own scopes.
+            operations.record_token_refused(reason=f"its person has no right to {scope}", token=token)
+            raise NotFound
         elif scope not in token.scopes:
             reason = f"it lacks the scope {scope}"
-        elif scope not in {offered.name for offered in scopes_of(request.user)}:
-            reason = f"its person has no right to {scope} any more"
         else:
             return True
         operations.record_token_refused(reason=reason, token=token)

@@ -1,4 +1,4 @@
-"""User, Tenant, TenantRole and the API token."""
+"""User, Tenant, TenantRole, the API token, and what a program was answered."""
 
 from typing import ClassVar
 
@@ -92,3 +92,24 @@ class Token(AbstractAuthToken):  # type: ignore[misc]  # knox has no types
 
     def __str__(self) -> str:
         return f"{self.name} of {self.user}"
+
+
+class IdempotencyKey(models.Model):
+    """What was answered to a program's request, so that the same one sent again is not done again.
+
+    One row a key, for a day (`people.api.once`).
+    """
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    key = models.CharField(max_length=200)
+    digest = models.CharField(max_length=64)  # SHA-256 of method, address and body
+    created_at = models.DateTimeField()
+    status = models.PositiveSmallIntegerField(default=0)
+    body = models.JSONField(null=True)
+    headers = models.JSONField(default=dict)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "key"], name="one_answer_per_key")]
+
+    def __str__(self) -> str:
+        return f"answer to {self.key} of {self.user}"

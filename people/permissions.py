@@ -42,6 +42,15 @@ def is_auditor(user: Any) -> bool:
 
 may_review = is_operator | is_auditor
 
+
+@predicate  # type: ignore[untyped-decorator]  # rules has no types
+def is_somebodys(user: Any) -> bool:
+    """Whether `user` has to do with the fabric at all: with a role for the provider or for a tenant."""
+    if user is None or not user.is_authenticated or not user.is_active:
+        return False
+    return bool(may_review(user) or user.tenant_roles.exists())
+
+
 add_perm("people.administer", is_admin)  # type: ignore[no-untyped-call]
 add_perm("people.operate", is_operator)  # type: ignore[no-untyped-call]
 add_perm("people.review", may_review)  # type: ignore[no-untyped-call]

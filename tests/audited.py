@@ -7,6 +7,7 @@ state; "insert" and "delete" among them stand for a new row and a removed one. E
 
 EXEMPT = {
     "audit_event": "the trail itself",
+    "people_idempotencykey": "what a program was answered, so that a retry is not done twice; what it did is recorded",
     "audit_chainhead": "the trail itself",
     "audit_seal": "a signature under the trail; it is anchored outside",
     "audit_trailcheck": "what a check found; a break is an event of its own",

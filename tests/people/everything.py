@@ -144,6 +144,7 @@ def everything() -> Everything:
         "_password",
     ):
         arguments[f"console:person{step}"] = [people["viewer"].public_id]
+    arguments |= _of_the_api(site, ids, drift, probed, check, look)
     for step in ("", "_suspend", "_resume", "_empty", "_finish"):
         arguments[f"console:tenant{step}"] = [provider.acme.public_id]
     forms = {
@@ -162,6 +163,18 @@ def everything() -> Everything:
         "console:qualification_sign": {"report": Qualification.objects.latest("pk").public_id},
     }  # fmt: skip
     return Everything(people, arguments, forms)
+
+
+def _of_the_api(site, ids, drift, probed, check, look) -> dict[str, list[object]]:
+    one = {
+        "servers": ids["server"], "ports": str(Port.objects.filter(hca__server__public_id=ids["server"]).first().guid),
+        "partitions": site.training.public_id, "plans": "all", "looks": look.public_id, "subnets": ids["subnet"],
+        "revisions": Rollout.objects.latest("pk").revision.public_id, "rollouts": ids["rollout"],
+        "drift": drift.public_id, "probes_scopes": ids["scope"], "probes_runs": ProbeRun.objects.first().public_id,
+        "probes_isolation": check.public_id, "audit_events": 1,
+    }  # fmt: skip
+    of_rollout = {f"api:rollouts_{act}": [ids["rollout"]] for act in ("cancel", "confirm")}
+    return {f"api:{name}_one": [key] for name, key in one.items()} | of_rollout
 
 
 def _probes(provider, partition) -> Probed:

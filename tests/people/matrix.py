@@ -26,9 +26,16 @@ ANSWERS = {
     "yes": "gets the page, or the form’s answer",
     "login": "is sent to the login page",
     "405": "is told that there is nothing to send here",
+    "401": "is told to send a token",
     "-": "gets the answer of a page that does not exist",
 }
 VERBS = ("GET", "POST")
+API_VERBS = (*VERBS, "PATCH", "DELETE")
+
+
+def verbs_of(name: str) -> tuple[str, ...]:
+    """The verbs that are tried at an address: pages have forms, the API has more."""
+    return API_VERBS if name.startswith("api:") else VERBS
 
 
 class Row(NamedTuple):
@@ -46,7 +53,7 @@ def rows() -> dict[tuple[str, str], Row]:
         if not line or line.startswith("#"):
             continue
         name, verb, *answers = line.split()
-        if verb not in VERBS or len(answers) != len(PERSONAS) or not set(answers) <= set(ANSWERS):
+        if verb not in verbs_of(name) or len(answers) != len(PERSONAS) or not set(answers) <= set(ANSWERS):
             raise ValueError(f"matrix.txt: {line} is not a name, a verb and {len(PERSONAS)} answers")
         if (name, verb) in found:
             raise ValueError(f"matrix.txt: {name} {verb} stands there twice")
@@ -83,7 +90,8 @@ def page() -> str:
         *(f"- {word}: {means}" for word, means in ANSWERS.items()),
         "",
         "A verb that is not listed is offered to nobody (405). An address that names something of one tenant or person",
-        "is tried with Acme’s, of whom *viewer*, *member* and *owner* are; a token with its owner’s.",
+        "is tried with Acme’s, of whom *viewer*, *member* and *owner* are; a token with its owner’s. Addresses under",
+        "`/api/` are asked with a token that was made for everything: what it is worth is what its person may.",
         "",
         f"| address | verb | {' | '.join(PERSONAS)} |",
         "|---|---|" + "---|" * len(PERSONAS),
