@@ -55,6 +55,7 @@ class Action(StrEnum):
     SECOND_FACTOR_REMOVE = "people:second-factor:remove", "removed the second factor of"
     SESSION_END = "people:session:end", "ended sessions of"
     TENANT_CREATE = "people:tenant:create", "created tenant"
+    TENANT_POLICY = "people:tenant:policy", "changed what may be done alone by tenant"
     TOKEN_CREATE = "people:token:create", "created an API token of"
     TOKEN_USE = "people:token:use", "used the API token"
     TOKEN_REFUSED = "people:token:refused", "was refused with the API token"
@@ -104,6 +105,11 @@ class Action(StrEnum):
     DRIFT_ADOPT = "partitions:drift:adopt", "staged what was found, by"
     SERVER_CLEAN_REFUSED = "partitions:server:clean-refused", "was refused when marking as clean server"
     MEMBER_SETTLE = "partitions:member:settle", "brought the board up to"
+
+    # portal
+    TURN_ASK = "portal:turn:ask", "began to gather"
+    TURN_BEGIN = "portal:turn:begin", "rolls out by itself"
+    TURN_END = "portal:turn:end", "is done with"
 
     # deploy
     REVISION_ADOPT = "deploy:revision:adopt", "adopted the hand-written files as"

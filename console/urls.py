@@ -26,6 +26,7 @@ from console.views import (
     replacement,
     rollouts,
     servers,
+    tenant_policy,
     tenants,
 )
 
@@ -105,6 +106,7 @@ urlpatterns = [
     path("people/<str:public_id>/password/", people.new_password, name="person_password"),
     path("tenants/", tenants.tenants, name="tenants"),
     path("tenants/<str:public_id>/", tenants.tenant, name="tenant"),
+    path("tenants/<str:public_id>/policy/", tenant_policy.policy, name="tenant_policy"),
     path("audit/", audit.events, name="audit"),
     path("audit/events/<int:number>/", audit.event, name="audit_event"),
     path("audit/export/<str:form>/", audit.export, name="audit_export"),

@@ -18,7 +18,7 @@ from partitions.models import MembershipKind, Partition, StagedChange
 from partitions.staged_rows import Notes, remember
 from partitions.standing import Place, Standing
 from partitions.subjects import partition_label, place_subject, tenant_key
-from people.models import User
+from people.models import Tenant, User
 from people.permissions import is_operator
 from subnet.pkey import Membership
 
@@ -33,19 +33,21 @@ def stage_move(
     membership: Membership = Membership.FULL,
     reason: str = "",
     notes: Notes | None = None,
+    for_tenant: Tenant | None = None,
 ) -> tuple[StagedChange, ...]:
     """Want all InfiniBand ports of `server` out of `source` and in `target`; None is Unassigned.
 
     From a tenant's partition into one of the provider's nothing is left: the server joins what tenants share, as a
     limited member. To another tenant it goes in two revisions, see `partitions/handover.py`. Staging back is undoing:
     a row that would say what is current already vanishes. Returns the server's staged changes as they stand
-    afterwards. With `notes` it is a part of a larger action, which its caller remembers. Raises MoveRefused.
+    afterwards. With `notes` it is a part of a larger action, which its caller remembers. `for_tenant` are whose people
+    stage it for themselves. Raises MoveRefused.
     """
     refusals.refuse_target(server, target, source)
     shares = source is not None and source.tenant is not None and target is not None and target.tenant is None
     return _stage(
         server=server, source=source, target=target, actor=actor, membership=membership, reason=reason, adds=shares,
-        notes=notes,
+        notes=notes, for_tenant=for_tenant,
     )  # fmt: skip
 
 
@@ -146,6 +148,7 @@ def _stage(
     reason: str,
     adds: bool = False,
     notes: Notes | None = None,
+    for_tenant: Tenant | None = None,
 ) -> tuple[StagedChange, ...]:
     person = as_person(actor)
     mirror.catch_up(server.subnet)
@@ -175,7 +178,7 @@ def _stage(
             )
 
     partitions = {partition.pk: partition for partition in (source, target) if partition is not None}
-    write(standing=standing, edits=edits, partitions=partitions, person=person, reason=reason)
+    write(standing=standing, edits=edits, partitions=partitions, person=person, reason=reason, for_tenant=for_tenant)
     staged = tuple(StagedChange.objects.of_server(server).whole().order_by("partition__name", "port__guid"))
     noted = Notes() if notes is None else notes
     noted.add([port.pk for port in standing.ports], standing.staged.values(), staged)
@@ -235,6 +238,7 @@ def write(
     partitions: Mapping[int, Partition],
     person: User,
     reason: str,
+    for_tenant: Tenant | None = None,
 ) -> None:
     """Make the rows say `edits`: one row for each difference from the current revision, none where there is none."""
     at = timezone.now()
@@ -257,6 +261,7 @@ def write(
                 by=person,
                 at=at,
                 reason=reason,
+                for_tenant=for_tenant,
             )
         )
     StagedChange.objects.filter(pk__in=undone).delete()
@@ -264,5 +269,5 @@ def write(
         rows,
         update_conflicts=True,
         unique_fields=["port", "partition"],
-        update_fields=["kind_from", "kind_to", "by", "at", "reason"],
+        update_fields=["kind_from", "kind_to", "by", "at", "reason", "for_tenant"],
     )

@@ -47,3 +47,7 @@ class NoReason(PeopleError):
 
 class NoSuchRole(PeopleError):
     """A role that is none, or that a person does not have."""
+
+
+class BadPolicy(PeopleError):
+    """A policy of a tenant that is none."""

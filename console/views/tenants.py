@@ -13,7 +13,7 @@ from people.actor import actor_of
 from people.errors import PeopleError
 from people.fresh import fresh_login_required
 from people.models import Tenant
-from people.permissions import admin_required, is_admin, reviewer_required
+from people.permissions import admin_required, is_admin, is_operator, reviewer_required
 
 
 class TenantForm(forms.Form):
@@ -72,5 +72,6 @@ def tenant(request: HttpRequest, public_id: str) -> HttpResponse:
         "tenant": found,
         "roles": found.roles.select_related("user").order_by("user__username"),
         "partitions": Partition.objects.filter(tenant=found).order_by("retired_at", "name"),
+        "may_set_policy": is_operator(request.user),
     }
     return render(request, "console/tenant.html", shown)
