@@ -80,7 +80,7 @@ class Server(models.Model):
     reported_at = models.DateTimeField(null=True)  # the last report, changed or not
     report = models.JSONField(null=True)  # the last report that changed anything, as it came
     report_digest = models.CharField(max_length=64, blank=True)
-    # Labels: what people write on it. They bind nobody; whose partitions it is in is another question.
+    # Labels: what people write on it. They move nothing; by `tenant` its people see it, unless it is another's.
     rack = models.CharField(max_length=40, blank=True, default="", db_default="")
     unit = models.CharField(max_length=20, blank=True, default="", db_default="")
     serial = models.CharField(max_length=64, blank=True, default="", db_default="")

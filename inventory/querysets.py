@@ -6,7 +6,8 @@ from django.contrib.auth.models import AnonymousUser
 from django.db import models
 from django.db.models import F, Q
 
-from people.models import User
+from inventory import sight
+from people.models import Tenant, User
 from people.permissions import may_review
 
 if TYPE_CHECKING:
@@ -25,19 +26,22 @@ class ServerQuerySet(models.QuerySet["Server"]):
     """Servers."""
 
     def visible_to(self, user: User | AnonymousUser) -> "ServerQuerySet":
-        """Those `user` may see: all for operators and auditors, none for anybody else.
-
-        Tenants see their own through the portal; until that door exists they see none here.
-        """
-        return self.all() if may_review(user) else self.none()
+        """Keep all for operators and auditors, a tenant's own for its people (`inventory/sight.py`)."""
+        if may_review(user):
+            return self.all()
+        tenants = Tenant.objects.visible_to(user)
+        return self.filter(sight.servers_of(tenants)) if user.is_authenticated else self.none()
 
 
 class PortQuerySet(models.QuerySet["Port"]):
     """Ports."""
 
     def visible_to(self, user: User | AnonymousUser) -> "PortQuerySet":
-        """Those `user` may see: all for operators and auditors, none for anybody else."""
-        return self.all() if may_review(user) else self.none()
+        """Those `user` may see: all for operators and auditors, those of a tenant's servers for its people."""
+        if may_review(user):
+            return self.all()
+        tenants = Tenant.objects.visible_to(user)
+        return self.filter(sight.ports_of(tenants)) if user.is_authenticated else self.none()
 
     def candidates(self) -> "PortQuerySet":
         """Those that may be staged into a partition: InfiniBand ports of their own subnet, confirmed as the site asks.

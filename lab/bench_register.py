@@ -1,7 +1,7 @@
 """`./run bench register`: a boot storm of servers that nobody knows yet, against one machine, on both databases.
 
 A registration is the whole of it: a server enrols with a token and reports its ports, each over a connection of its
-own, while 64 others do the same. The door is started as `./run up` starts it. Afterwards every port must stand in the
+own, while 255 others do the same. The door is started as `./run up` starts it. Afterwards every port must stand in the
 database under its own server: `lost` counts servers of which that is not so. `growth` compares what a registration
 costs (processor time of door, broker and database) when 20,000 servers are there with 1,000; the servers in between
 are rows put straight into the tables. `cpu_ms` is the same time for one registration, without that of the servers that

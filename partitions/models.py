@@ -6,13 +6,15 @@ person wants next), StagingAction (how to undo it), Cleaning (a word that a serv
 from typing import Self
 
 from django.conf import settings
+from django.contrib.auth.models import AnonymousUser
 from django.db import models
 from django.db.models.functions import Lower
 
 from deploy.models import Revision
 from inventory.fields import GUIDField
 from inventory.models import Port, Server, Subnet
-from people.models import Tenant
+from people.models import Tenant, TenantRole, User
+from people.permissions import may_review
 from people.public_id import new_public_id
 from subnet.pkey import FIRST_USABLE, LAST_USABLE, PKey
 
@@ -33,6 +35,14 @@ class PartitionQuerySet(models.QuerySet["Partition"]):
     def in_use(self) -> Self:
         """Those that take members: not retired."""
         return self.filter(retired_at=None)
+
+    def visible_to(self, user: User | AnonymousUser) -> Self:
+        """All for operators and auditors; for a tenant's people its own, and the provider's that it has ports in."""
+        if may_review(user):
+            return self.all()
+        held = Membership.objects.filter(partition=models.OuterRef("pk"), port__in=Port.objects.visible_to(user))
+        own = models.Q(tenant__in=Tenant.objects.visible_to(user))
+        return self.filter(own | (models.Q(tenant=None) & models.Exists(held)))
 
     def by_pkey(self) -> "dict[PKey, Partition]":
         """These by P_Key, with their tenants; of several with one key the one in use, else the newest. One query."""
@@ -89,12 +99,22 @@ class Partition(models.Model):
         return self.title or self.name
 
 
+class MembershipQuerySet(models.QuerySet["Membership"]):
+    """Questions about memberships."""
+
+    def visible_to(self, user: User | AnonymousUser) -> Self:
+        """Those `user` may see: all for operators and auditors, a tenant's own ports' for its people."""
+        return self.all() if may_review(user) else self.filter(port__in=Port.objects.visible_to(user))
+
+
 class Membership(models.Model):
     """One port's place in one partition, as the current revision says. Only the mirror writes it."""
 
     partition = models.ForeignKey(Partition, on_delete=models.PROTECT, related_name="memberships")
     port = models.ForeignKey(Port, on_delete=models.PROTECT, related_name="memberships")
     kind = models.CharField(max_length=7, choices=MembershipKind)
+
+    objects = MembershipQuerySet.as_manager()
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["partition", "port"], name="one_membership")]
@@ -105,6 +125,17 @@ class Membership(models.Model):
 
 class StagedChangeQuerySet(models.QuerySet["StagedChange"]):
     """Questions about staged changes."""
+
+    def visible_to(self, user: User | AnonymousUser) -> Self:
+        """All for operators and auditors; for a tenant's people what they staged in its partitions.
+
+        What the provider means to do is not theirs to know before it is done.
+        """
+        if may_review(user):
+            return self.all()
+        tenants = Tenant.objects.visible_to(user)
+        of_theirs = TenantRole.objects.filter(user=models.OuterRef("by"), tenant=models.OuterRef("partition__tenant"))
+        return self.filter(models.Exists(of_theirs), partition__tenant__in=tenants)
 
     def of_subnet(self, subnet: Subnet) -> Self:
         """Those of one subnet."""
