@@ -98,10 +98,10 @@ def own_board(seat: Seat) -> OwnBoard:
 def _columns(seat: Seat, own: list[Partition], shared: list[Partition], servers: list[Server]) -> list[Column]:
     names = {server.pk: server for server in servers}
     there: dict[tuple[int, int], set[int]] = defaultdict(set)  # (server, partition) → ports
-    for server, partition, port in Membership.objects.filter(
+    for server, where, port in Membership.objects.filter(
         port__hca__server__in=servers, partition__in=[*own, *shared]
     ).values_list("port__hca__server", "partition", "port"):
-        there[server, partition].add(port)
+        there[server, where].add(port)
     now = {place: set(ports) for place, ports in there.items()}
     changes = StagedChange.objects.filter(port__hca__server__in=servers).select_related("by", "port__hca", "partition")
     staged: dict[int, list[StagedChange]] = defaultdict(list)
@@ -117,8 +117,8 @@ def _columns(seat: Seat, own: list[Partition], shared: list[Partition], servers:
     for partition in (*own, *shared):
         cards = [
             _card(names[server], len(ports), staged[server], seat)
-            for (server, where), ports in there.items()
-            if where == partition.pk and ports
+            for (server, in_it), ports in there.items()
+            if in_it == partition.pk and ports
         ]
         leaving = sum(bool(ports) and not there[place] for place, ports in now.items() if place[1] == partition.pk)
         found.append(

@@ -4,14 +4,16 @@ from django.db.models import Exists, OuterRef, QuerySet
 from django.http import Http404
 
 from inventory.models import Server, Subnet
+from inventory.sight import servers_of
 from partitions.models import Membership, Partition
+from people.models import Tenant
 from portal.door import Seat
 
 
 def own_servers(seat: Seat) -> QuerySet[Server]:
-    """The servers in the tenant's partitions as they are proven, by host name."""
-    member = Membership.objects.filter(port__hca__server=OuterRef("pk"), partition__tenant=seat.tenant)
-    return Server.objects.visible_to(seat.person).filter(Exists(member)).select_related("subnet").order_by("hostname")
+    """The tenant's servers (inventory/sight.py says which), by host name; of several tenants of a person this one's."""
+    its = servers_of(Tenant.objects.filter(pk=seat.tenant.pk))
+    return Server.objects.visible_to(seat.person).filter(its).select_related("subnet").order_by("hostname")
 
 
 def own_partitions(seat: Seat) -> QuerySet[Partition]:
@@ -22,7 +24,8 @@ def own_partitions(seat: Seat) -> QuerySet[Partition]:
 def shared_partitions(seat: Seat) -> QuerySet[Partition]:
     """The provider's partitions that a server of the tenant is in."""
     member = Membership.objects.filter(port__hca__server__in=own_servers(seat).order_by(), partition=OuterRef("pk"))
-    return Partition.objects.filter(Exists(member), tenant=None).select_related("subnet").order_by("name")
+    shared = Partition.objects.visible_to(seat.person).filter(Exists(member), tenant=None)
+    return shared.select_related("subnet").order_by("name")
 
 
 def own_server(seat: Seat, public_id: str) -> Server:

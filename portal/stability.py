@@ -44,7 +44,7 @@ def newest_changes(*, subnet: Subnet, guids: Collection[str], pkeys: Collection[
     changes: dict[Key, Change] = {}
     for look in looks:
         at = look.observation.read_at or look.observation.requested_at
-        for guid, seen in unpacked(look.data).items():
+        for guid, seen in unpacked(bytes(look.data)).items():
             if guid not in wanted or seen == "unread":
                 continue
             held = {} if seen is None else {number & ~FULL_BIT: int(index) for index, number in seen.items()}

@@ -169,7 +169,7 @@ def _require_turn_of_the_hour(turn: Turn, now: datetime) -> None:
     if most == 0:
         raise _End(Turn.State.OPERATOR, Why.POLICY)
     began = Turn.objects.filter(tenant=turn.tenant, started_at__gt=now - HOUR).order_by("-started_at")
-    recent = list(began.values_list("started_at", flat=True)[:most])
+    recent = [at for at in began.values_list("started_at", flat=True)[:most] if at is not None]
     if len(recent) == most:
         until = recent[-1] + HOUR
         raise _Wait(Why.QUOTA, min(until, now + RARELY), until=until)

@@ -30,7 +30,9 @@ def policy(request: HttpRequest, public_id: str) -> HttpResponse:
     tenant = get_object_or_404(Tenant.objects.visible_to(request.user), public_id=public_id)
     form = PolicyForm(request.POST)
     if not form.is_valid():
-        wrong = "; ".join(f"{name.replace('_', ' ')}: {' '.join(errors)}" for name, errors in form.errors.items())
+        wrong = "; ".join(
+            f"{name.replace('_', ' ')}: {' '.join(map(str, errors))}" for name, errors in form.errors.items()
+        )
         messages.error(request, gettext("Nothing was changed. %(wrong)s") % {"wrong": wrong})
         return redirect("console:tenant", public_id=public_id)
     try:

@@ -140,7 +140,9 @@ def everything() -> Everything:
         "_password",
     ):
         arguments[f"console:person{step}"] = [people["viewer"].public_id]
-    arguments["console:tenant"] = [provider.acme.public_id]
+    for name in ("console:tenant", "console:tenant_policy"):
+        arguments[name] = [provider.acme.public_id]
+    _portal(arguments, ids, provider.acme.public_id)
     forms = {
         "console:board_move": {
             "server": ids["server"], "source": site.training.public_id, "target": site.inference.public_id,
@@ -148,6 +150,11 @@ def everything() -> Everything:
         "console:board_membership": {
             "server": ids["server"], "partition": site.training.public_id, "membership": "limited",
         },
+        "portal:move": {
+            "server": ids["server"], "source": site.training.public_id, "target": site.inference.public_id,
+        },
+        "portal:take_back": {"server": ids["server"]},
+        "console:tenant_policy": {"moves": "ALONE", "most_partitions": "4", "most_rollouts_per_hour": "2"},
         "console:plan": {"observation": look.public_id, "selection": "all"},
         "console:adoption_adopt": {"observation": look.public_id},
         "console:adoption_place": {"observation": look.public_id},
@@ -157,6 +164,15 @@ def everything() -> Everything:
         "console:qualification_sign": {"report": Qualification.objects.latest("pk").public_id},
     }  # fmt: skip
     return Everything(people, arguments, forms)
+
+
+def _portal(arguments, ids, acme) -> None:
+    """What stands in the addresses of a tenant's pages."""
+    for name in ("servers", "partitions", "move", "take_back", "try_again"):
+        arguments[f"portal:{name}"] = [acme]
+    arguments["portal:server"] = [acme, ids["server"]]
+    for name in ("partition", "partition_rename", "partition_retire"):
+        arguments[f"portal:{name}"] = [acme, ids["partition"]]
 
 
 def _probes(provider, partition) -> Probed:

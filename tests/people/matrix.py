@@ -26,6 +26,7 @@ ANSWERS = {
     "yes": "gets the page, or the form’s answer",
     "login": "is sent to the login page",
     "405": "is told that there is nothing to send here",
+    "no": "is told that their role in the tenant does not allow it",
     "-": "gets the answer of a page that does not exist",
 }
 VERBS = ("GET", "POST")

@@ -1,4 +1,4 @@
-"""Fixtures of the room portal: two tenants on one fabric, each with people; Acme is looked at, Bert must not be seen."""
+"""Fixtures of the room portal: two tenants on one fabric; Acme's people look, and must not see Bert."""
 
 from dataclasses import dataclass
 
