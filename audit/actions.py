@@ -59,6 +59,7 @@ class Action(StrEnum):
     TENANT_OFFBOARD = "people:tenant:offboard", "let go of tenant"
     TENANT_RESUME = "people:tenant:resume", "let in again the people of tenant"
     TENANT_SUSPEND = "people:tenant:suspend", "suspended tenant"
+    TENANT_POLICY = "people:tenant:policy", "changed what may be done alone by tenant"
     TOKEN_CREATE = "people:token:create", "created an API token of"
     TOKEN_USE = "people:token:use", "used the API token"
     TOKEN_REFUSED = "people:token:refused", "was refused with the API token"
@@ -108,6 +109,11 @@ class Action(StrEnum):
     DRIFT_ADOPT = "partitions:drift:adopt", "staged what was found, by"
     SERVER_CLEAN_REFUSED = "partitions:server:clean-refused", "was refused when marking as clean server"
     MEMBER_SETTLE = "partitions:member:settle", "brought the board up to"
+
+    # portal
+    TURN_ASK = "portal:turn:ask", "began to gather"
+    TURN_BEGIN = "portal:turn:begin", "rolls out by itself"
+    TURN_END = "portal:turn:end", "is done with"
 
     # deploy
     REVISION_ADOPT = "deploy:revision:adopt", "adopted the hand-written files as"

@@ -27,6 +27,7 @@ from console.views import (
     replacement,
     rollouts,
     servers,
+    tenant_policy,
     tenants,
 )
 
@@ -110,6 +111,7 @@ urlpatterns = [
     path("tenants/<str:public_id>/resume/", leaving_tenants.resume, name="tenant_resume"),
     path("tenants/<str:public_id>/empty/", leaving_tenants.empty, name="tenant_empty"),
     path("tenants/<str:public_id>/finish/", leaving_tenants.finish, name="tenant_finish"),
+    path("tenants/<str:public_id>/policy/", tenant_policy.policy, name="tenant_policy"),
     path("audit/", audit.events, name="audit"),
     path("audit/events/<int:number>/", audit.event, name="audit_event"),
     path("audit/export/<str:form>/", audit.export, name="audit_export"),

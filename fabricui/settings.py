@@ -55,6 +55,7 @@ ASGI_APPLICATION = "fabricui.asgi.application"
 
 INSTALLED_APPS = [
     "fabricui",
+    "portal",
     "console",
     "probes",
     "partitions",
@@ -298,6 +299,10 @@ OBSERVATION_FRESH_S = environment.number("FABRICUI_OBSERVATION_FRESH_S", 300, le
 # Low keys are what hand-written files use, and 0x7fff is Default: new ones are drawn from in between.
 PKEY_POOL = environment.spans("FABRICUI_PKEY_POOL", "0x0100-0x7dff", least=0x0001, most=0x7FFE)
 PKEY_COOL_DOWN_DAYS = environment.number("FABRICUI_PKEY_COOL_DOWN_DAYS", 30)
+
+# --- tenants ------------------------------------------------------------------------------------------------
+# Seconds at least between a revision and a tenant's own next one; and twice what the last sweep took, whatever this is.
+TENANT_ROLLOUTS_APART_S = environment.number("FABRICUI_TENANT_ROLLOUTS_APART_S", 60)
 
 # --- the audit trail ----------------------------------------------------------------------------------------
 # Left empty, both keys are made by themselves in the data folder: for demos and development. docs/audit.md, "Keys".

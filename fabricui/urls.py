@@ -3,6 +3,7 @@
 from django.urls import include, path
 
 from fabricui import health, metrics
+from portal.views import landing
 
 handler400 = "fabricui.api_errors.bad_request"
 handler404 = "fabricui.api_errors.not_found"
@@ -17,5 +18,7 @@ urlpatterns = [
     path("live/", include("live.urls")),
     path("webhooks/", include("webhooks.urls")),
     path("probes/", include("probes.urls")),
+    path("", landing.home, name="landing"),  # whose first page it is depends on who asks
+    path("", include("portal.urls")),
     path("", include("console.urls")),
 ]

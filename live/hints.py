@@ -71,6 +71,7 @@ _KINDS: Final[dict[str, Kind | None]] = {
     "partitions:partition:empty": Kind.STAGED,
     "partitions:member:settle": Kind.PARTITION,
     "partitions:server:": Kind.SERVER,
+    "portal:": None,
     "deploy:": Kind.ROLLOUT,
     "deploy:drift:": Kind.DRIFT,
     "deploy:host-check:": Kind.MANAGER,

@@ -32,11 +32,13 @@ def create_partition(
     keywords: Iterable[KeywordMember] = (),
     mgids: tuple[str, ...] = (),
     is_found: bool = False,
+    title: str = "",
 ) -> Partition:
     """Create an empty partition of `tenant` (None: the provider's); it changes no port until a server joins it.
 
     Without `pkey` one is drawn at random from the pool, see `partitions/pkeys.py`; with `is_found` it is one that a
-    file found on the managers already gives to ports. Raises InvalidName, InvalidPKey, InvalidTable, InvalidFlag or
+    file found on the managers already gives to ports. `title` is what its tenant calls it, where `name` was made of
+    that (`partitions/titles.py`). Raises InvalidName, InvalidPKey, InvalidTable, InvalidFlag or
     PartitionRefused.
     """
     Subnet.objects.select_for_update(no_key=True).get(pk=subnet.pk)  # two people never draw the same key
@@ -50,6 +52,7 @@ def create_partition(
         subnet=subnet,
         tenant=tenant,
         name=name,
+        title=title,
         pkey=int(number),
         flags=flags.to_json(),
         keywords=keywords_to_json(keywords_in_order(keywords, name)),

@@ -57,6 +57,8 @@ class Partition(models.Model):
     public_id = models.CharField(max_length=12, unique=True, default=new_public_id, editable=False)
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, null=True, related_name="partitions")
     name = models.CharField(max_length=31)
+    # What its tenant calls it, where `name` (the file's) had to be made from that: partitions/titles.py, ADR 45.
+    title = models.CharField(max_length=31, blank=True, default="", db_default="")
     pkey = models.PositiveSmallIntegerField()
     # What the current revision says beside the port GUIDs, or, while it has no members there, what it will say.
     # The database has the defaults too: code of before these columns writes rows without them.
@@ -76,6 +78,13 @@ class Partition(models.Model):
                 fields=["subnet", "pkey"], condition=models.Q(retired_at=None), name="partition_pkey_in_use"
             ),
             models.UniqueConstraint(models.F("subnet"), Lower("name"), name="partition_name"),
+            models.UniqueConstraint(
+                models.F("subnet"),
+                models.F("tenant"),
+                Lower("title"),
+                condition=~models.Q(title=""),
+                name="partition_title",
+            ),
             models.CheckConstraint(
                 condition=models.Q(pkey__gte=FIRST_USABLE, pkey__lte=LAST_USABLE), name="partition_pkey_usable"
             ),
@@ -83,6 +92,11 @@ class Partition(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def called(self) -> str:
+        """What its tenant calls it."""
+        return self.title or self.name
 
 
 class MembershipQuerySet(models.QuerySet["Membership"]):
@@ -149,6 +163,8 @@ class StagedChange(models.Model):
     by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="staged_changes")
     at = models.DateTimeField()
     reason = models.TextField(blank=True)
+    # Whose people staged it for themselves in the portal: what may roll out by itself. None: the provider's.
+    for_tenant = models.ForeignKey(Tenant, on_delete=models.SET_NULL, null=True, related_name="+")
 
     objects = StagedChangeQuerySet.as_manager()
 

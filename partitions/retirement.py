@@ -97,7 +97,7 @@ def _empty(partition: Partition, members: Collection[Membership], person: User, 
         batch_size=mirror.BATCH // 10,
         update_conflicts=True,
         unique_fields=["port", "partition"],
-        update_fields=["kind_from", "kind_to", "by", "at", "reason"],
+        update_fields=["kind_from", "kind_to", "by", "at", "reason", "for_tenant"],
     )  # fmt: skip
     notes.add((), (), staged_rows.of_ports(ports))
     title = f"everybody out of {partition.name}"

@@ -20,22 +20,23 @@ from people.models import Tenant, User
 
 
 class Whose(StrEnum):
-    """The three ways to choose."""
+    """The ways to choose."""
 
     MINE = "mine"
     TENANT = "tenant"
+    OWN = "own"
     ALL = "all"
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The choice itself. In a query string: `mine`, `tenant:<public id>` or `all`."""
+    """The choice itself. In a query string: `mine`, `tenant:<public id>`, `own:<public id>` or `all`."""
 
     whose: Whose
-    tenant: str = ""  # public id, when whose is TENANT
+    tenant: str = ""  # public id, when whose is TENANT or OWN
 
     def __str__(self) -> str:
-        return f"tenant:{self.tenant}" if self.whose is Whose.TENANT else self.whose.value
+        return f"{self.whose.value}:{self.tenant}" if self.tenant else self.whose.value
 
     @classmethod
     def mine(cls) -> Self:
@@ -53,11 +54,16 @@ class Selection:
         return cls(Whose.TENANT, tenant.public_id)
 
     @classmethod
+    def own_of(cls, tenant: Tenant) -> Self:
+        """What one tenant's people have staged for themselves, among its own partitions, and nothing else."""
+        return cls(Whose.OWN, tenant.public_id)
+
+    @classmethod
     def parse(cls, text: str) -> Self:
         """The selection that `text` spells, *mine* when it is empty; raise InvalidSelection for anything else."""
         word, colon, tenant = text.strip().partition(":")
-        if word == Whose.TENANT and tenant:
-            return cls(Whose.TENANT, tenant)
+        if word in (Whose.TENANT, Whose.OWN) and tenant:
+            return cls(Whose(word), tenant)
         if not word:
             return cls.mine()
         if not colon and word in (Whose.MINE, Whose.ALL):
@@ -69,7 +75,12 @@ class Selection:
     @property
     def in_words(self) -> str:
         """What the page calls it."""
-        return {Whose.MINE: "your changes", Whose.TENANT: "this tenant's changes", Whose.ALL: "all changes"}[self.whose]
+        return {
+            Whose.MINE: "your changes",
+            Whose.TENANT: "this tenant's changes",
+            Whose.OWN: "what this tenant staged for itself",
+            Whose.ALL: "all changes",
+        }[self.whose]
 
     def of(self, *, subnet: Subnet, user: User) -> StagedChangeQuerySet:
         """The staged changes that `user` means by this, of one subnet."""
@@ -78,11 +89,13 @@ class Selection:
             return staged.filter(by=user)
         if self.whose is Whose.ALL:
             return staged
+        if self.whose is Whose.OWN:
+            return staged.filter(for_tenant__public_id=self.tenant, partition__tenant__public_id=self.tenant)
         return staged.filter(Q(partition__tenant__public_id=self.tenant) | self._shared_with_tenant())
 
     def default(self, *, subnet: Subnet, user: User) -> StagedDefault | None:
         """The staged change of Default that `user` means by this; a tenant's never holds it."""
-        if self.whose is Whose.TENANT:
+        if self.whose in (Whose.TENANT, Whose.OWN):
             return None
         staged = StagedDefault.objects.filter(subnet=subnet).select_related("by").first()
         if staged is None or (self.whose is Whose.MINE and staged.by_id != user.pk):
@@ -96,6 +109,8 @@ class Selection:
             return pending.filter(by=user)
         if self.whose is Whose.ALL:
             return pending
+        if self.whose is Whose.OWN:
+            return pending.none()
         theirs = Membership.objects.filter(port=OuterRef("port"), partition__tenant__public_id=self.tenant)
         return pending.filter(Exists(theirs))
 

@@ -16,6 +16,7 @@ from partitions.models import Partition, StagedChange
 from partitions.staged_rows import Notes, remember
 from partitions.subjects import place_subject, tenant_key
 from partitions.wishes import Wish
+from people.models import Tenant
 from people.permissions import is_operator
 from subnet.pkey import Membership
 
@@ -28,15 +29,16 @@ def stage_move(
     actor: Doer,
     membership: Membership = Membership.FULL,
     reason: str = "",
+    for_tenant: Tenant | None = None,
 ) -> tuple[StagedChange, ...]:
     """Want all InfiniBand ports of `server` out of `source` and in `target`; None is Unassigned.
 
     From a tenant's partition into one of the provider's nothing is left: the server joins what tenants share, as a
     limited member. To another tenant it goes in two revisions, see `partitions/handover.py`. Staging back is undoing:
     a row that would say what is current already vanishes. Returns the server's staged changes as they stand
-    afterwards. Raises MoveRefused.
+    afterwards. `for_tenant` are whose people stage it for themselves. Raises MoveRefused.
     """
-    return _stage(move(server, source, target, membership), actor, reason)
+    return _stage(move(server, source, target, membership), actor, reason, for_tenant)
 
 
 def move(
@@ -69,8 +71,8 @@ def stage_membership(
 
 
 @transaction.atomic
-def _stage(wish: Wish, actor: Doer, reason: str) -> tuple[StagedChange, ...]:
-    (refusal,) = wishes.stage(wishes=[wish], actor=actor, reason=reason)
+def _stage(wish: Wish, actor: Doer, reason: str, for_tenant: Tenant | None = None) -> tuple[StagedChange, ...]:
+    (refusal,) = wishes.stage(wishes=[wish], actor=actor, reason=reason, for_tenant=for_tenant)
     if refusal is not None:
         raise refusal
     return tuple(StagedChange.objects.of_server(wish.server).whole().order_by("partition__name", "port__guid"))

@@ -24,7 +24,7 @@ from partitions.models import MembershipKind, Partition, StagedChange
 from partitions.staged_rows import Notes
 from partitions.standing import Place, Standing
 from partitions.subjects import partition_label, tenant_key
-from people.models import User
+from people.models import Tenant, User
 from subnet.pkey import Membership
 
 type Edits = dict[Place, MembershipKind | None]
@@ -68,8 +68,12 @@ class Decided:
 
 
 @transaction.atomic
-def stage(*, wishes: Sequence[Wish], actor: Doer, reason: str = "") -> list[MoveRefused | None]:
+def stage(
+    *, wishes: Sequence[Wish], actor: Doer, reason: str = "", for_tenant: Tenant | None = None
+) -> list[MoveRefused | None]:
     """Stage `wishes`, each as if it were alone; give for each why it was refused, or None when it stands.
+
+    `for_tenant` are whose people stage them for themselves.
 
     A server that is named twice is staged twice, one after the other. Undo takes all of them back as one action.
     Raises MoveRefused when a target takes no members any more, and then stages none.
@@ -84,7 +88,9 @@ def stage(*, wishes: Sequence[Wish], actor: Doer, reason: str = "") -> list[Move
     staged: list[Wish] = []
     for turn in _turns(wishes):
         decided = _decide({at: wishes[at] for at in turn}, person, outcomes)
-        for one, after in zip(decided, write(decided, person=person, reason=reason), strict=True):
+        for one, after in zip(
+            decided, write(decided, person=person, reason=reason, for_tenant=for_tenant), strict=True
+        ):
             notes.add([port.pk for port in one.standing.ports], one.standing.staged.values(), after)
             drafts.append(_draft(one, len(after), as_actor(actor), reason))
             staged.append(one.wish)
@@ -185,7 +191,9 @@ def _joining(
     return {place: standing.wanted(place) or standing.current(place) or asked for place in places}
 
 
-def write(entries: Sequence[HasEdits], *, person: User, reason: str) -> list[list[StagedChange]]:
+def write(
+    entries: Sequence[HasEdits], *, person: User, reason: str, for_tenant: Tenant | None = None
+) -> list[list[StagedChange]]:
     """Make the rows say the edits of all `entries`: one row for each difference from the current revision, none where
     there is none. Give each one's staged changes as they stand then.
     """
@@ -203,7 +211,7 @@ def write(entries: Sequence[HasEdits], *, person: User, reason: str) -> list[lis
             port, partition = place
             staged[place] = StagedChange(
                 port_id=port, partition=entry.partitions[partition], kind_from=current, kind_to=kind, by=person, at=at,
-                reason=reason,
+                reason=reason, for_tenant=for_tenant,
             )  # fmt: skip
             rows.append(staged[place])
         standing_then.append(list(staged.values()))
@@ -214,7 +222,7 @@ def write(entries: Sequence[HasEdits], *, person: User, reason: str) -> list[lis
         batch_size=mirror.BATCH,
         update_conflicts=True,
         unique_fields=["port", "partition"],
-        update_fields=["kind_from", "kind_to", "by", "at", "reason"],
+        update_fields=["kind_from", "kind_to", "by", "at", "reason", "for_tenant"],
     )
     return standing_then
 

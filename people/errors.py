@@ -51,3 +51,7 @@ class NoSuchRole(PeopleError):
 
 class NotOffboarded(PeopleError):
     """A tenant that cannot be let go yet, or is gone already."""
+
+
+class BadPolicy(PeopleError):
+    """A policy of a tenant that is none."""

@@ -41,6 +41,10 @@ class User(AbstractUser):  # type: ignore[django-manager-missing]  # that of tok
 class Tenant(models.Model):  # type: ignore[django-manager-missing]  # that of tokens: knox has no types
     """A customer who rents servers. `slug` stands in partitions.conf and never changes."""
 
+    class Moves(models.TextChoices):
+        WAIT = "WAIT", "wait for an operator"
+        ALONE = "ALONE", "roll out by themselves when the plan is safe"
+
     public_id = models.CharField(max_length=12, unique=True, default=new_public_id, editable=False)
     name = models.CharField(max_length=80, unique=True)
     slug = models.SlugField(max_length=40, unique=True)
@@ -49,6 +53,12 @@ class Tenant(models.Model):  # type: ignore[django-manager-missing]  # that of t
     suspended_at = models.DateTimeField(null=True)
     suspended_because = models.TextField(blank=True, default="", db_default="")
     offboarded_at = models.DateTimeField(null=True)  # its partitions are retired, and nobody has a role for it
+    # What its people may do by themselves (people/tenant_policy.py). The database has the defaults too: code of before
+    # these columns writes rows without them.
+    moves = models.CharField(max_length=5, choices=Moves, default=Moves.WAIT, db_default="WAIT")
+    most_servers = models.PositiveIntegerField(null=True)  # that it may ask for; None: as many as it likes
+    most_partitions = models.PositiveIntegerField(default=8, db_default=8)
+    most_rollouts_per_hour = models.PositiveIntegerField(default=6, db_default=6)
 
     objects = TenantQuerySet.as_manager()
 

@@ -95,6 +95,7 @@ EXEMPT_COLUMNS = {
         {"state", "began_at", "finished_at", "failure", "facts"},
         "what a host said of itself; that somebody asked is recorded",
     ),
+    "portal_turn": ({"next_try_at", "why", "until", "told"}, "what a turn waits for; its steps are recorded"),
     "inventory_subnet": ({"looked_at"}, "when the fabric was last read"),
     # A number that only grows. The claim itself changes nothing on a host: whatever is placed under it has its event,
     # which names the number; a restore claims in the transaction of its event, and so does a start.

@@ -15,7 +15,7 @@ from people.actor import actor_of
 from people.errors import PeopleError
 from people.fresh import fresh_login_required
 from people.models import Tenant
-from people.permissions import admin_required, is_admin, reviewer_required
+from people.permissions import admin_required, is_admin, is_operator, reviewer_required
 
 
 class TenantForm(forms.Form):
@@ -80,6 +80,7 @@ def page(request: HttpRequest, found: Tenant, *, status: int = 200, refusal: str
         "plan_selection": str(Selection.of_tenant(found)),
         "may_act": is_admin(request.user),
         "refusal": refusal,
+        "may_set_policy": is_operator(request.user),
     }
     return render(request, "console/tenant.html", shown, status=status)
 

@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('people', '0003_roles_and_sessions'),
+        ('people', '0005_tenant_policy'),
     ]
 
     operations = [

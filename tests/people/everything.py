@@ -147,6 +147,8 @@ def everything() -> Everything:
     arguments |= _of_the_api(site, ids, drift, probed, check, look)
     for step in ("", "_suspend", "_resume", "_empty", "_finish"):
         arguments[f"console:tenant{step}"] = [provider.acme.public_id]
+    arguments["console:tenant_policy"] = [provider.acme.public_id]
+    _portal(arguments, ids, provider.acme.public_id)
     forms = {
         "console:board_move": {
             "server": ids["server"], "source": site.training.public_id, "target": site.inference.public_id,
@@ -154,6 +156,11 @@ def everything() -> Everything:
         "console:board_membership": {
             "server": ids["server"], "partition": site.training.public_id, "membership": "limited",
         },
+        "portal:move": {
+            "server": ids["server"], "source": site.training.public_id, "target": site.inference.public_id,
+        },
+        "portal:take_back": {"server": ids["server"]},
+        "console:tenant_policy": {"moves": "ALONE", "most_partitions": "4", "most_rollouts_per_hour": "2"},
         "console:plan": {"observation": look.public_id, "selection": "all"},
         "console:adoption_adopt": {"observation": look.public_id},
         "console:adoption_place": {"observation": look.public_id},
@@ -175,6 +182,15 @@ def _of_the_api(site, ids, drift, probed, check, look) -> dict[str, list[object]
     }  # fmt: skip
     of_rollout = {f"api:rollouts_{act}": [ids["rollout"]] for act in ("cancel", "confirm")}
     return {f"api:{name}_one": [key] for name, key in one.items()} | of_rollout
+
+
+def _portal(arguments, ids, acme) -> None:
+    """What stands in the addresses of a tenant's pages."""
+    for name in ("servers", "partitions", "move", "take_back", "try_again"):
+        arguments[f"portal:{name}"] = [acme]
+    arguments["portal:server"] = [acme, ids["server"]]
+    for name in ("partition", "partition_rename", "partition_retire"):
+        arguments[f"portal:{name}"] = [acme, ids["partition"]]
 
 
 def _probes(provider, partition) -> Probed:

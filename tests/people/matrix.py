@@ -27,6 +27,7 @@ ANSWERS = {
     "login": "is sent to the login page",
     "405": "is told that there is nothing to send here",
     "401": "is told to send a token",
+    "no": "is told that their role in the tenant does not allow it",
     "-": "gets the answer of a page that does not exist",
 }
 VERBS = ("GET", "POST")

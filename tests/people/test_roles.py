@@ -47,7 +47,7 @@ def answer(client, name, verb, site):
     assert response.status_code < 500 or may_fail, (name, verb, response.status_code)
     if response.get("Location", response.get("HX-Redirect", "")).startswith("/account/login/?"):
         return "login"
-    return {404: "-", 405: "405", 401: "401"}.get(response.status_code, "yes")
+    return {401: "401", 403: "no", 404: "-", 405: "405"}.get(response.status_code, "yes")
 
 
 def test_every_address_has_a_row_and_every_row_an_address():

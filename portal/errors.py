@@ -1,0 +1,16 @@
+"""What a tenant's person may be told when something is refused. Each says what, where and how to mend it.
+
+No sentence of a room below reaches a tenant as it is: those are written for operators, and name what is others'.
+"""
+
+
+class PortalError(ValueError):
+    """The root of this room's errors; its text is a sentence for a tenant's page."""
+
+
+class Refused(PortalError):
+    """Something that may not be done now, or not by this tenant; nothing was changed."""
+
+
+class OverQuota(Refused):
+    """More than the tenant may have; the provider raises it on request."""

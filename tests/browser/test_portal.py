@@ -1,0 +1,124 @@
+"""A tenant's people in a browser: a drag goes out by itself to PROVEN, refusals say why, every page under axe."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+from playwright.sync_api import expect
+
+from inventory.models import Subnet
+from partitions.models import Membership, StagedChange
+from people.models import Tenant
+from portal import turns
+from portal.models import Turn
+from tests.browser.test_pages import violations
+from tests.portal.conftest import Portal, people
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def portal(site):
+    Tenant.objects.update(moves="ALONE")
+    site.provider.observe()
+    return Portal(site, people(site))
+
+
+@pytest.fixture
+def page(portal, live_server, context, sign_in):
+    """Max's page, a member of Acme. A console error or a refused resource fails the test at its end."""
+    sign_in(context, portal.seats["max"].person)
+    page = context.new_page()
+    page.set_default_timeout(20_000)
+    page.base = live_server.url
+    wrong: list[str] = []
+    page.on("console", lambda message: wrong.append(message.text) if message.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    yield page
+    assert not [text for text in wrong if not re.search(r"409 \(Conflict\)|404 \(Not Found\)", text)]
+
+
+def card(page, column, name):
+    return page.locator(f".cards[data-name={column}] .card[data-name={name}]")
+
+
+def drag(page, name, source, target):
+    with page.expect_response("**/partitions/move/") as answer:
+        card(page, source, name).drag_to(
+            page.locator(f".cards[data-name={target}]"),
+            source_position={"x": 60, "y": 12}, target_position={"x": 90, "y": 70},
+        )  # fmt: skip
+    return answer.value
+
+
+def advance(turn, *, seconds=61):
+    """What the tick does, after the rest."""
+    now = timezone.now() + timedelta(seconds=seconds)
+    Turn.objects.filter(pk=turn.pk).update(next_try_at=now)
+    turns.advance(turn_id=turn.pk, now=now)
+    turn.refresh_from_db()
+    return turn
+
+
+def test_a_drag_goes_out_by_itself_and_is_proven(portal, page):
+    page.goto(page.base + "/")
+    expect(page).to_have_url(page.base + portal.address("servers"))
+    page.get_by_role("link", name="My partitions").click()
+    assert drag(page, "srv-001", "training", "inference").status == 200
+    expect(card(page, "inference", "srv-001")).to_be_visible()
+    expect(page.locator("#progress")).to_contain_text("waiting")
+    turn = advance(Turn.objects.get())
+    assert turn.state == "ROLLING_OUT", turn.told
+    expect(page.locator("#progress-said")).to_contain_text("on its way to the fabric")
+    portal.provider.prove(turn.rollout)
+    advance(turn)
+    expect(page.locator("#progress")).to_contain_text("proven")
+    expect(card(page, "inference", "srv-001")).to_be_visible()
+    expect(card(page, "training", "srv-001")).to_have_count(0)
+
+
+def test_the_same_by_the_keyboard_and_taken_back(portal, page):
+    page.goto(page.base + portal.address("partitions"))
+    page.get_by_label("Move srv-003").focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("srv-003 goes to training.")).to_be_visible()
+    assert StagedChange.objects.exists()
+    page.get_by_label("Move srv-003").click()
+    page.get_by_role("button", name="Take it back").click()
+    expect(page.get_by_text("srv-003 stays where it is.")).to_be_visible()
+    assert not StagedChange.objects.exists()
+
+
+def test_what_is_refused_goes_back_and_says_why(portal, page):
+    page.goto(page.base + portal.address("partitions"))
+    Subnet.objects.update(frozen_at=timezone.now(), frozen_reason="Bert moves out")
+    assert drag(page, "srv-001", "training", "inference").status == 409
+    expect(page.get_by_role("alert")).to_contain_text("Your provider has stopped all changes")
+    expect(card(page, "training", "srv-001")).to_be_visible()
+    assert "Bert" not in page.content()
+    assert not StagedChange.objects.exists()
+
+
+def addresses(portal):
+    site = portal.site
+    return [
+        portal.address("servers"), portal.address("server", site.provider.servers[0].public_id),
+        portal.address("partitions"), portal.address("partition", site.training.public_id),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_and_no_page_is_too_wide(portal, page, scheme):
+    page.emulate_media(color_scheme=scheme)
+    for has_servers in (True, False):
+        if not has_servers:
+            Membership.objects.all().delete()
+        for address in addresses(portal) if has_servers else [portal.address("servers"), portal.address("partitions")]:
+            for width in (390, 768, 1400):
+                page.set_viewport_size({"width": width, "height": 800})
+                page.goto(page.base + address)
+                assert page.evaluate("document.documentElement.scrollWidth") <= width, (address, width)
+            assert violations(page) == [], address

@@ -1,0 +1,72 @@
+"""Fixtures of the room portal: two tenants on one fabric; Acme's people look, and must not see Bert."""
+
+from dataclasses import dataclass
+
+import pytest
+from django.urls import reverse
+
+from partitions import operations
+from people.models import TenantRole, User
+from portal.door import Seat
+from tests.console.conftest import Site, settled_site
+
+
+@dataclass
+class Portal:
+    """The rows, Acme's people with their seats, and Bert's."""
+
+    site: Site
+    seats: dict[str, Seat]
+
+    @property
+    def provider(self):
+        return self.site.provider
+
+    @property
+    def acme(self):
+        return self.site.provider.acme
+
+    def address(self, name, *args, tenant=None):
+        return reverse(f"portal:{name}", args=[(tenant or self.acme).public_id, *args])
+
+    def post(self, client, name, *args, **fields):
+        return client.post(self.address(name, *args), fields)
+
+    def fields(self, server, source, target):
+        """The form of one move."""
+        return {"server": server.public_id, "source": source.public_id, "target": target.public_id}
+
+
+def people(site) -> dict[str, Seat]:
+    """An administrator, a member, a second member and a viewer of Acme; Bert's administrator."""
+    roles = {"anna": "ADMIN", "max": "MEMBER", "mia": "MEMBER", "vera": "VIEWER"}
+    seats = {}
+    for name, role in roles.items():
+        person = User.objects.create(username=name, first_name=name.capitalize())
+        TenantRole.objects.create(user=person, tenant=site.provider.acme, role=role)
+        seats[name] = Seat(person, site.provider.acme, TenantRole.Role(role))
+    bruno = User.objects.create(username="bruno", first_name="Bruno")
+    TenantRole.objects.create(user=bruno, tenant=site.provider.bert, role="ADMIN")
+    seats["bruno"] = Seat(bruno, site.provider.bert, TenantRole.Role.ADMIN)
+    return seats
+
+
+@pytest.fixture
+def portal(db) -> Portal:
+    site = settled_site()
+    return Portal(site, people(site))
+
+
+@pytest.fixture
+def shared(portal):
+    """Acme's first server is in the provider's storage too."""
+    provider = portal.provider
+    operations.stage_add(server=provider.servers[0], target=portal.site.storage, actor=provider.olga)
+    provider.settle(provider.roll_out(provider.olga, reason="test"))
+    return portal.site.storage
+
+
+@pytest.fixture
+def client(portal, client_of):
+    """Max's browser."""
+    return client_of(portal.seats["max"].person)
