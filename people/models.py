@@ -9,7 +9,7 @@ from django.utils import timezone
 from knox.models import AbstractAuthToken
 
 from people.public_id import new_public_id
-from people.querysets import PersonManager, TenantQuerySet, TokenManager
+from people.querysets import PersonManager, TenantQuerySet, TenantRoleQuerySet, TokenManager
 
 
 class User(AbstractUser):  # type: ignore[django-manager-missing]  # that of tokens: knox has no types
@@ -77,6 +77,8 @@ class TenantRole(models.Model):
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="tenant_roles")
     tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="roles")
     role = models.CharField(max_length=10, choices=Role)
+
+    objects = TenantRoleQuerySet.as_manager()
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["user", "tenant"], name="one_role_per_tenant")]

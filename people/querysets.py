@@ -12,7 +12,7 @@ from knox.models import AuthTokenManager
 from people.permissions import may_review
 
 if TYPE_CHECKING:
-    from people.models import Tenant, Token, User  # noqa: F401  used in strings below
+    from people.models import Tenant, TenantRole, Token, User  # noqa: F401  used in strings below
 
 
 class PersonQuerySet(models.QuerySet["User"]):
@@ -74,6 +74,14 @@ class TenantQuerySet(models.QuerySet["Tenant"]):
         if not user.is_authenticated:
             return self.none()
         return self.filter(roles__user=user, suspended_at=None).distinct()
+
+
+class TenantRoleQuerySet(models.QuerySet["TenantRole"]):
+    """Roles in tenants."""
+
+    def in_force(self) -> TenantRoleQuerySet:
+        """Keep those that let anybody do anything: of tenants that are not suspended."""
+        return self.filter(tenant__suspended_at=None)
 
 
 class PersonManager(UserManager["User"].from_queryset(PersonQuerySet)):  # type: ignore[misc]

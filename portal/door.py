@@ -35,8 +35,9 @@ type SeatedView = Callable[..., HttpResponse]
 
 
 def seat_of(user: User, public_id: str) -> Seat:
-    """The seat of `user` at the tenant with this public id. Raises Http404 for somebody who has no role there."""
-    role = TenantRole.objects.filter(user=user, tenant__public_id=public_id).select_related("tenant").first()
+    """The seat of `user` at the tenant with this public id. Raises Http404 without a role there that is in force."""
+    held = TenantRole.objects.in_force().filter(user=user, tenant__public_id=public_id)
+    role = held.select_related("tenant").first()
     if role is None:
         raise Http404
     return Seat(user, role.tenant, TenantRole.Role(role.role))

@@ -155,9 +155,9 @@ def _require_people(turn: Turn, changes: list[StagedChange]) -> None:
     """Whoever staged must still be allowed to."""
     acting = (TenantRole.Role.MEMBER, TenantRole.Role.ADMIN)
     allowed = set(
-        TenantRole.objects.filter(tenant=turn.tenant, role__in=acting, user__is_active=True).values_list(
-            "user", flat=True
-        )
+        TenantRole.objects.in_force()
+        .filter(tenant=turn.tenant, role__in=acting, user__is_active=True)
+        .values_list("user", flat=True)
     )
     if not {change.by_id for change in changes} | {turn.asked_by_id} <= allowed:
         raise _End(Turn.State.OPERATOR, Why.PEOPLE)

@@ -16,7 +16,7 @@ from people.permissions import may_review, person_required
 def home(request: HttpRequest) -> HttpResponseBase:
     """The first page of whoever asks; a stranger hears what the console says to strangers."""
     user = request.user
-    if user.is_authenticated and not may_review(user) and TenantRole.objects.filter(user=user).exists():
+    if user.is_authenticated and not may_review(user) and TenantRole.objects.in_force().filter(user=user).exists():
         return redirect("portal:portal")
     answer: HttpResponseBase = console_home(request)
     return answer
@@ -28,7 +28,8 @@ def home(request: HttpRequest) -> HttpResponseBase:
 def portal(request: HttpRequest) -> HttpResponse:
     """To the person's tenant, or a choice of several; without any there is nothing here."""
     assert request.user.pk is not None  # noqa: S101  person_required saw to it
-    roles = list(TenantRole.objects.filter(user=request.user.pk).select_related("tenant").order_by("tenant__name"))
+    held = TenantRole.objects.in_force().filter(user=request.user.pk)
+    roles = list(held.select_related("tenant").order_by("tenant__name"))
     if len(roles) == 1:
         return redirect("portal:servers", roles[0].tenant.public_id)
     return render(

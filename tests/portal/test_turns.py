@@ -355,3 +355,11 @@ def test_emptying_a_partition_is_the_providers_too(acme):
 def test_every_word_has_its_sentence():
     assert [why for why in Why if why and not sentence(why)] == []
     assert sentence("") == ""
+
+
+def test_a_suspended_tenant_rolls_out_nothing_and_has_no_pages(acme, client):
+    turn = move(acme)
+    Tenant.objects.filter(pk=acme.acme.pk).update(suspended_at=timezone.now())
+    waits(advance(turn), Why.PEOPLE, "OPERATOR")
+    assert client.get(acme.address("servers")).status_code == 404
+    assert client.get("/portal/").status_code == 404
