@@ -70,6 +70,6 @@ POSTGRESQL = Stage("rows on PostgreSQL", ((*PYTEST, "tests", "-m", "pg"),), 120,
 
 BLOCKS: tuple[tuple[tuple[Stage, ...], ...], ...] = (
     ((LINT, CONTRACTS, TYPES), (UNIT,)),
-    ((CONTRACT_LAB, POSTGRESQL, BROWSER, FAULTS), (CONTRACT, ONCE)),
+    ((POSTGRESQL, BROWSER), (CONTRACT_LAB, CONTRACT, ONCE, FAULTS)),  # one computes, the other waits for daemons
     ((RDMA,),),  # alone: both processors emulate
 )
