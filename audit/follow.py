@@ -76,6 +76,11 @@ def _register(follower: Follower) -> None:
         raise ValueError(f"A follower called {follower.name} is registered already, for something else.")
 
 
+def names() -> frozenset[str]:
+    """The followers that are registered in this process."""
+    return frozenset(_followers)
+
+
 class Step(Enum):
     """How one look for the next event ended."""
 

@@ -78,11 +78,14 @@ def record_or_spool(
 
 
 def waiting() -> int:
-    """How many entries are not chained yet. Without a spool one look at the file system."""
+    """How many entries are not chained yet; 1 for a spool that cannot be read. Without one, a look at the files."""
     try:
         return path().read_bytes().count(b"\n")
-    except OSError:
+    except FileNotFoundError:
         return 0
+    except OSError as error:
+        log.error("the spool %s cannot be read: %s", path(), error.strerror)
+        return 1
 
 
 def recover() -> int:
@@ -167,6 +170,9 @@ def _append(line: bytes) -> None:
 @contextmanager
 def _locked() -> Iterator[int]:
     handle = os.open(path(), os.O_RDWR | os.O_CREAT, 0o600)
+    held = os.fstat(handle)
+    if held.st_uid == os.geteuid() and held.st_mode & 0o777 != 0o660:
+        os.fchmod(handle, 0o660)  # whoever restores writes it, whoever keeps house chains it: they share a group
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield handle

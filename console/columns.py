@@ -271,9 +271,11 @@ class _Lit:
         staged = "" if mark is None else f"a change of {mark.by} waits"
         joins = mark is not None and mark.direction is board.Direction.IN
         probed = (tests.get((card.pk, self.pk)), tests.get((card.pk, None))) if tests else None
-        key = staged, joins, card.pk in fabric.wrong, card.pk in fabric.owed, probed
+        key = staged, joins, card.pk in fabric.wrong, card.pk in fabric.owed, probed, card.down
         if (four := self.known.get(key)) is None:
-            four = fabric.card(server=card.pk, partition=self.pk, staged=staged, joins=joins, now=self.now)
+            four = fabric.card(
+                server=card.pk, partition=self.pk, staged=staged, joins=joins, now=self.now, down=card.down
+            )
             self.known[key] = four
         return four
 

@@ -112,21 +112,42 @@ class Fabric:
     owed_ports: frozenset[str] = frozenset()
     tests: Mapping[tuple[int, int | None], Tried] = field(default_factory=dict)  # (server, partition or None)
 
-    def card(self, *, server: int, partition: int | None, staged: str, joins: bool, now: datetime) -> Four:
-        """The lamps of a server in a column. `staged` says what is wanted; `joins` that it is not there yet."""
+    def card(
+        self, *, server: int, partition: int | None, staged: str, joins: bool, now: datetime, down: int = 0
+    ) -> Four:
+        """The lamps of a server in a column. `staged` says what is wanted; `joins` that it is not there yet.
+
+        `down` ports of it have no link: what those hold, nobody can read.
+        """
         desired = Lit(Glow.STAGED, staged) if staged else Lit(Glow.GOOD, "as it is")
         if joins:
             return Four(desired, Lit(Glow.AHEAD, "not yet"), Lit(Glow.AHEAD, "not yet"), Lit(Glow.AHEAD, "not yet"))
-        return Four(desired, self.placed(now), self.proven(server, now), self.probed(server, partition))
+        proven = self.proven(server, now)
+        if down and proven.glow is Glow.GOOD:
+            proven = Lit(Glow.NONE, f"{down} port{'' if down == 1 else 's'} down, which nobody can read")
+        return Four(desired, self.placed(now), proven, self.probed(server, partition))
 
     def port(
-        self, *, guid: str, server: int, partitions: Collection[int], staged: str, joins: bool, now: datetime
+        self,
+        *,
+        guid: str,
+        server: int,
+        partitions: Collection[int],
+        staged: str,
+        joins: bool,
+        now: datetime,
+        is_there: bool = True,
     ) -> Four:
-        """The lamps of one port. Probes are of servers: its lamp is that of its server in `partitions`, if any."""
+        """The lamps of one port. Probes are of servers: its lamp is that of its server in `partitions`, if any.
+
+        Of a port that was not there when the fabric was read last, nobody knows what it holds.
+        """
         desired = Lit(Glow.STAGED, staged) if staged else Lit(Glow.GOOD, "as it is")
         if joins:
             return Four(desired, Lit(Glow.AHEAD, "not yet"), Lit(Glow.AHEAD, "not yet"), Lit(Glow.AHEAD, "not yet"))
         proven = self._proven(guid in self.wrong_ports, guid in self.owed_ports, now)
+        if not is_there and proven.glow is Glow.GOOD:
+            proven = Lit(Glow.NONE, "not on the fabric when it was read")
         return Four(desired, self.placed(now), proven, self.probed(server, *partitions))
 
     def placed(self, now: datetime) -> Lit:

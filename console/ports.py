@@ -13,6 +13,7 @@ from deploy import queries
 from inventory.models import Port, PortConflict, Server
 from inventory.ownership import is_trusted
 from partitions.models import Membership, Partition, StagedChange
+from subnet.witness import ABSENT
 
 NO_FABRIC: Final = Fabric()
 
@@ -68,6 +69,7 @@ def port_rows(
                     staged=waiting(changes[port.pk]),
                     joins=bool(changes[port.pk]) and not homes[port.pk],
                     now=now,
+                    is_there=port.seen_state != ABSENT and port.missing_since is None,
                 )
                 if is_infiniband
                 else None,

@@ -42,6 +42,8 @@ def create_partition(
     PartitionRefused.
     """
     Subnet.objects.select_for_update(no_key=True).get(pk=subnet.pk)  # two people never draw the same key
+    if tenant is not None and Tenant.objects.filter(pk=tenant.pk).exclude(offboarded_at=None).exists():
+        raise PartitionRefused(f"{tenant} was let go: it gets no partition any more. Create another tenant.")
     refuse_name(name, subnet)
     if pkey is None:
         number = pkeys.draw(subnet)

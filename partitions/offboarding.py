@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from audit.actions import Action
@@ -48,16 +48,17 @@ class Offboarding:
 
     step: Step
     partitions: int  # in use
-    ports: int  # in them, as the current revision says
-    staged: int  # of them, that are staged to leave
+    ports: int  # in them, or in the provider's that they share, as the current revision says
+    staged: int  # of them, that are staged to leave everything
 
 
 def standing(tenant: Tenant) -> Offboarding:
     """How far the offboarding of `tenant` has come. Three queries."""
     partitions = Partition.objects.filter(tenant=tenant).in_use().count()
-    members = Membership.objects.filter(partition__tenant=tenant)
+    members = _members(tenant)
     ports = members.values("port").distinct().count()
-    leaving = StagedChange.objects.filter(partition__tenant=tenant, kind_to=None).values("port").distinct().count()
+    leaves = StagedChange.objects.filter(port=OuterRef("port"), partition=OuterRef("partition"), kind_to=None)
+    leaving = ports - members.exclude(Exists(leaves)).values("port").distinct().count()
     if tenant.offboarded_at is not None:
         step = Step.OVER
     elif tenant.suspended_at is None:
@@ -67,6 +68,15 @@ def standing(tenant: Tenant) -> Offboarding:
     else:
         step = Step.ROLL_OUT if leaving >= ports else Step.STAGE
     return Offboarding(step, partitions, ports, leaving)
+
+
+def _members(tenant: Tenant) -> QuerySet[Membership]:
+    """What gives `tenant` a way into the fabric: its own partitions, and the provider's, of ports that are or were its.
+
+    A port that left the tenant's partition alone still has the key of the storage it shared.
+    """
+    shared = Q(partition__tenant=None, port__former_tenant=tenant)
+    return Membership.objects.filter(Q(partition__tenant=tenant) | shared)
 
 
 @transaction.atomic
@@ -79,7 +89,7 @@ def stage_everybody_out(*, tenant: Tenant, actor: Doer, reason: str) -> int:
     held = _suspended(tenant, reason)
     person = as_person(actor)
     total = 0
-    for subnet in Subnet.objects.filter(partitions__tenant=held).distinct().order_by("pk"):
+    for subnet in Subnet.objects.filter(partitions__memberships__in=_members(held)).distinct().order_by("pk"):
         total += _stage(held, Subnet.objects.select_for_update(no_key=True).get(pk=subnet.pk), person, reason)
     if total:
         record(
@@ -110,6 +120,12 @@ def finish(*, tenant: Tenant, actor: Doer, reason: str) -> tuple[int, int, int]:
             )
         retire_partition(partition=partition, actor=actor, reason=reason)
         retired += 1
+    left = _members(held).select_related("partition", "port").order_by("pk").first()
+    if left is not None:
+        raise PartitionRefused(
+            f"Port {left.port} still is in {left.partition.name}, which it got with {held}. Take everything from "
+            f"{held} once more, roll that out, wait until it is proven, then finish."
+        )
     Endpoint.objects.filter(tenant=held).delete()
     roles, tokens = suspension.let_go(tenant=held, actor=as_actor(actor), reason=reason)
     return retired, roles, tokens
@@ -136,8 +152,8 @@ def _stage(tenant: Tenant, subnet: Subnet, person: User, reason: str) -> int:
             f"{subnet}. Wait until it has ended, then try again.",
             rule="rolling_out",
         )
-    own = Membership.objects.filter(partition__tenant=tenant, partition__subnet=subnet)
-    ports = sorted(set(own.values_list("port_id", flat=True)))
+    theirs = _members(tenant).filter(partition__subnet=subnet)
+    ports = sorted(set(theirs.values_list("port_id", flat=True)))
     servers = Server.objects.filter(hcas__ports__in=ports).order_by("pk").values_list("pk", flat=True)
     list(Server.objects.select_for_update().filter(pk__in=list(servers)).order_by("pk"))
     before = staged_rows.held_of_ports(ports)

@@ -51,6 +51,8 @@ function makeSortable(list) {
     delay: 180,
     delayOnTouchOnly: true,
     ghostClass: "card-ghost",
+    onChoose() { inHand = true; live.dispatchEvent(new CustomEvent("htmx:abort")); },  // a poll on its way, too
+    onUnchoose() { if (!document.body.classList.contains("is-dragging")) inHand = false; },
     onStart() { inHand = true; document.body.classList.add("is-dragging"); },
     onEnd({ item, from, to }) {
       inHand = false;
@@ -67,9 +69,11 @@ function ready() {
 }
 
 // A card in the hand, or an open menu, is not swapped away.
-live.addEventListener("htmx:before:request", (event) => {
-  if (inHand || live.querySelector(".own-menu[open]")) event.preventDefault();
-});
+for (const moment of ["htmx:before:request", "htmx:before:swap"]) {
+  live.addEventListener(moment, (event) => {
+    if (inHand || live.querySelector(".own-menu[open]")) event.preventDefault();
+  });
+}
 document.addEventListener("htmx:after:swap", ready);
 
 document.addEventListener("keydown", (event) => {

@@ -116,11 +116,21 @@ def test_a_port_speaks_for_itself_and_its_probes_are_its_servers():
     assert port(site).proven == Lit(Glow.BAD, "other keys on the fabric")
     assert port(site, "0xb").proven.glow is Glow.PART
     assert port(site, "0xc").proven.glow is Glow.GOOD  # another port of the same server
+    assert port(site, "0xc", is_there=False).proven == Lit(Glow.NONE, "not on the fabric when it was read")
+    assert port(site, "0xa", is_there=False).proven.glow is Glow.BAD
     assert port(site).probed.glow is Glow.GOOD
     assert port(site, partitions=(7, 9)).probed.glow is Glow.BAD
     assert port(site, partitions=()).probed.glow is Glow.NONE
     assert port(site, staged="a change of Olga waits").desired.glow is Glow.STAGED
     assert {port(site, joins=True).placed.glow, port(site, joins=True).proven.glow} == {Glow.AHEAD}
+
+
+def test_a_card_with_a_port_that_is_down_is_not_good():
+    here = {"partition": 7, "staged": "", "joins": False, "now": NOW}
+    assert fabric().card(server=1, **here).proven.glow is Glow.GOOD
+    assert fabric().card(server=1, down=1, **here).proven == Lit(Glow.NONE, "1 port down, which nobody can read")
+    assert fabric().card(server=1, down=2, **here).state == "unknown"
+    assert fabric(wrong=frozenset({1})).card(server=1, down=2, **here).proven.glow is Glow.BAD
 
 
 def test_together_the_gravest_speaks_and_says_how_many():

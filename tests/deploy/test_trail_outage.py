@@ -186,3 +186,17 @@ def outage_after_first_event(way, client):
     client.post(reverse("set_theme"), {"theme": "AUTO"})
     with outage(way):
         yield
+
+
+def test_a_spool_that_cannot_be_read_is_not_taken_for_an_empty_one(tmp_path, settings, caplog):
+    settings.AUDIT_SPOOL_FILE = str(tmp_path / "spool.jsonl")
+    assert spool.waiting() == 0
+    (tmp_path / "spool.jsonl").mkdir()  # as unreadable as another account's file, also for root
+    assert spool.waiting() == 1
+    assert "cannot be read" in caplog.text
+
+
+def test_those_who_share_its_group_share_the_spool(tmp_path, settings):
+    settings.AUDIT_SPOOL_FILE = str(tmp_path / "spool.jsonl")
+    spool._append(b"{}\n")
+    assert (tmp_path / "spool.jsonl").stat().st_mode & 0o777 == 0o660

@@ -10,7 +10,7 @@ from django.utils import timezone
 from redis.exceptions import ConnectionError as NoConnection
 
 from audit import standing
-from deploy.drift_models import Watch
+from deploy.drift_models import Drift, Watch
 from deploy.last_proven import last_proven_at
 from deploy.models import Rollout
 from fabricui import checks_of_health, health, heartbeat
@@ -165,6 +165,13 @@ def test_proven_is_the_proof_or_a_round_since(site):
     assert last_proven_at(provider.subnet) == later
     Watch.objects.update(covered_at=proof.finished_at - timedelta(hours=1))  # read before it was placed
     assert last_proven_at(provider.subnet) == proof.finished_at
+    Watch.objects.update(covered_at=later)
+    drift = Drift.objects.create(
+        subnet=provider.subnet, kind=Drift.Kind.TABLE, key="0x1", first_seen_at=later, last_seen_at=later
+    )
+    assert last_proven_at(provider.subnet) == proof.finished_at  # the round found something else
+    Drift.objects.filter(pk=drift.pk).update(closed_at=later)
+    assert last_proven_at(provider.subnet) == later
     Rollout.objects.update(state=Rollout.State.STUCK)
     Watch.objects.update(covered_at=None)
     assert last_proven_at(provider.subnet) is None

@@ -97,6 +97,28 @@ def test_the_whole_way(site, acme):
         finish(site, acme)
 
 
+def test_a_port_that_left_by_itself_keeps_no_key_of_what_was_shared(site, acme):
+    provider, server = site.provider, site.provider.servers[0]
+    provider.settled_move(server, site.training, None)
+    assert {name for name, _ in members(port__hca__server=server)} == {"storage"}
+    for partition in (site.training, site.inference):  # all the others go, one by one
+        for other in {row.port.hca.server for row in Membership.objects.filter(partition=partition)}:
+            provider.settled_move(other, partition, None)
+    suspended(acme)
+    assert standing(acme).step is Step.STAGE
+    with pytest.raises(PartitionRefused, match="still is in storage"):
+        finish(site, acme)
+    assert Partition.objects.filter(tenant=acme).in_use().exists()  # all or nothing
+    assert empty(site, acme) == 2
+    StagedChange.objects.filter(partition__tenant=None).first().delete()  # as if it had been discarded
+    assert standing(acme).step is Step.STAGE
+    empty(site, acme)
+    assert standing(acme).step is Step.ROLL_OUT
+    provider.settle(provider.roll_out(provider.otto, Selection.of_tenant(acme), reason="they leave"))
+    assert not members(port__hca__server=server)
+    assert finish(site, acme)[0] == 2
+
+
 def test_it_is_suspended_first_and_says_why(site, acme):
     for step in (empty, finish):
         with pytest.raises(NotOffboarded, match="Suspend Acme first"):

@@ -66,7 +66,7 @@ def test_a_failure_is_tried_again_by_the_row_and_later_each_time(add, receiver):
         row = Delivery.objects.get()
         assert (row.state, row.tries, row.failure) == ("WAITING", tries, "127.0.0.1 answered 503.")
         waits = row.next_try_at - timezone.now()
-        assert pause - timedelta(seconds=30) < waits <= pause
+        assert pause * 0.5 < waits <= pause
         assert delivering.deliver(now=row.next_try_at - timedelta(seconds=1)) == 0
         assert len(receiver.taken) == tries
         now = row.next_try_at
@@ -137,6 +137,66 @@ def test_one_endpoint_that_hangs_makes_nobody_wait(add, receiver, monkeypatch):
     receiver.behave = behave
     assert delivering.deliver(now=timezone.now()) == OF_ONE + 1
     assert sorted(path for path, *_ in receiver.taken) == ["/quick", *["/slow"] * OF_ONE]
+
+
+def test_a_backlog_of_one_endpoint_stands_before_no_other(add, receiver):
+    first, _ = add()
+    later, _ = add()
+    now = timezone.now()
+    due = {"endpoint": first, "kind": "drift", "said": {}, "created_at": now, "next_try_at": now}
+    Delivery.objects.bulk_create(Delivery(number=number, **due) for number in range(200))
+    operations.send_test(endpoint=later, actor=SYSTEM)
+    assert delivering.deliver(now=timezone.now()) == OF_ONE + 1
+    assert Delivery.objects.get(endpoint=later).state == "DELIVERED"
+
+
+def test_one_whose_secret_cannot_be_read_holds_up_nobody(add, receiver):
+    bad, _ = add()
+    good, _ = add()
+    Endpoint.objects.filter(pk=bad.pk).update(secret="sealed with a key of long ago")
+    for endpoint in (bad, good):
+        operations.send_test(endpoint=endpoint, actor=SYSTEM)
+    assert delivering.deliver(now=timezone.now()) == 1
+    assert "cannot be read" in Delivery.objects.get(endpoint=bad).failure
+    assert Delivery.objects.get(endpoint=good).state == "DELIVERED"
+
+
+def test_one_that_takes_others_is_not_switched_off_for_a_message_that_it_refuses(add, receiver):
+    endpoint, _ = add()
+    now = timezone.now()
+    operations.send_test(endpoint=endpoint, actor=SYSTEM)
+    Delivery.objects.update(tries=len(PAUSES))
+    Delivery.objects.create(
+        endpoint=endpoint, number=1, kind="drift", said={}, created_at=now, next_try_at=now, state="DELIVERED",
+        finished_at=now + timedelta(hours=1),
+    )  # fmt: skip
+    receiver.status = 413
+    assert delivering.deliver(now=timezone.now()) == 0
+    assert Delivery.objects.get(kind="test").state == "GIVEN_UP"
+    assert Endpoint.objects.get().off_since is None
+
+
+def test_an_endpoint_that_was_removed_meanwhile_breaks_nothing(add, receiver, monkeypatch):
+    gone, _ = add()
+    stays, _ = add()
+    for endpoint in (gone, stays):
+        operations.send_test(endpoint=endpoint, actor=SYSTEM)
+    Delivery.objects.update(tries=len(PAUSES))
+    known = delivering._try
+
+    def removed_while_it_is_sent(row):
+        told = known(row)
+        return told if row.endpoint_id == stays.pk else delivering.Tried(None, "away")
+
+    def settled(row, tried):
+        Endpoint.objects.filter(pk=gone.pk).delete()
+        return real(row, tried)
+
+    real = delivering._settle
+    monkeypatch.setattr(delivering, "_try", removed_while_it_is_sent)
+    monkeypatch.setattr(delivering, "_settle", settled)
+    assert delivering.deliver(now=timezone.now()) == 1
+    assert Delivery.objects.get().state == "DELIVERED"
 
 
 def test_a_network_that_is_allowed_no_more_is_asked_no_more(add, receiver, settings):
