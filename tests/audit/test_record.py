@@ -155,7 +155,7 @@ def test_the_model_refuses_every_other_way(change):
 def test_every_action_has_its_own_name_in_the_form_of_all():
     for action in Action:
         room, subject, verb = action.value.split(":")
-        assert room in {"audit", "people", "inventory", "partitions", "deploy", "probes"}
+        assert room in {"audit", "people", "inventory", "webhooks", "partitions", "deploy", "probes", "portal"}
         assert action.words
         assert subject
         assert verb

@@ -167,7 +167,7 @@ def test_headers_without_end_are_cut_off(site):
     assert sent < 8_000_000 or answer.startswith(b"HTTP/1.1 400")
 
 
-@pytest.mark.parametrize(("listener", "kind"), [("register", "BodyLimit"), ("web", "ASGIHandler")])
+@pytest.mark.parametrize(("listener", "kind"), [("register", "BodyLimit"), ("web", "ApiBodyLimit")])
 def test_bodies_are_bounded_before_django_reads_them(site, listener, kind):
     code = "import fabricui.asgi; print(type(fabricui.asgi.application).__name__)"
     environment = site.environment | {"FABRICUI_LISTENER": listener}

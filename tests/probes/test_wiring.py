@@ -10,7 +10,7 @@ ADDRESSES = processes.Addresses("127.0.0.1", 8000, 8001)
 
 
 def test_every_scheduled_and_routed_task_is_registered():
-    for room in ("audit", "deploy", "probes"):
+    for room in ("audit", "deploy", "portal", "probes", "webhooks"):
         import_module(f"{room}.tasks")
     named = {entry["task"] for entry in app.conf.beat_schedule.values()} | set(app.conf.task_routes)
     assert named <= set(app.tasks)
