@@ -105,6 +105,7 @@ class Servers(Resource):
 
     read_scope = READ
     filterset_class = ServerFilters
+    provider_filters = frozenset({"tenant", "rack"})
 
     @operation(summary="List servers", shows=ServerShown, lists=True, filters=ServerFilters)
     def list(self, request: Request) -> Response:

@@ -13,7 +13,7 @@ from django.db.models.functions import Lower
 from deploy.models import Revision
 from inventory.fields import GUIDField
 from inventory.models import Port, Server, Subnet
-from people.models import Tenant, TenantRole, User
+from people.models import Tenant, User
 from people.permissions import may_review
 from people.public_id import new_public_id
 from subnet.pkey import FIRST_USABLE, LAST_USABLE, PKey
@@ -127,15 +127,14 @@ class StagedChangeQuerySet(models.QuerySet["StagedChange"]):
     """Questions about staged changes."""
 
     def visible_to(self, user: User | AnonymousUser) -> Self:
-        """All for operators and auditors; for a tenant's people what they staged in its partitions.
+        """All for operators and auditors; for a tenant's people what was staged for it in the portal.
 
         What the provider means to do is not theirs to know before it is done.
         """
         if may_review(user):
             return self.all()
         tenants = Tenant.objects.visible_to(user)
-        of_theirs = TenantRole.objects.filter(user=models.OuterRef("by"), tenant=models.OuterRef("partition__tenant"))
-        return self.filter(models.Exists(of_theirs), partition__tenant__in=tenants)
+        return self.filter(for_tenant__in=tenants, partition__tenant=models.F("for_tenant"))
 
     def of_subnet(self, subnet: Subnet) -> Self:
         """Those of one subnet."""

@@ -13,17 +13,20 @@ from partitions.subjects import partition_subject, tenant_key
 
 
 @transaction.atomic
-def rename_partition(*, partition: Partition, name: str, actor: Doer, reason: str = "", title: str = "") -> Partition:
+def rename_partition(
+    *, partition: Partition, name: str, actor: Doer, reason: str = "", title: str | None = None
+) -> Partition:
     """Call `partition` by another name. Nothing is staged: a new name alone is nothing to roll out.
 
     OpenSM keeps the first name that it read with a P_Key until that partition empties (ground truth: OpenSM, 1), so
-    its log may show the old one for long. `title` is what its tenant calls it from now on; without one, what the file
-    says. Raises InvalidName or PartitionRefused.
+    its log may show the old one for long. `title` is what its tenant calls it from now on; without one that stays.
+    Raises InvalidName or PartitionRefused.
     """
     Subnet.objects.select_for_update(no_key=True).get(pk=partition.subnet_id)
     fresh = Partition.objects.select_for_update(of=("self",)).select_related("tenant", "subnet").get(pk=partition.pk)
     if fresh.retired_at is not None:
         raise PartitionRefused(f"{fresh.name} is retired: old files and the trail know it by this name, so it stays.")
+    title = fresh.title if title is None else title
     if fresh.name == name and fresh.title == title:
         raise PartitionRefused(f"The partition is called {name} already.")
     refuse_name(name, fresh.subnet, of=fresh)

@@ -11,7 +11,7 @@ from typing import Final
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from audit.actions import Action
@@ -115,9 +115,10 @@ def advance(*, turn_id: int, now: datetime) -> None:
     turn = Turn.objects.select_related("tenant", "subnet", "asked_by", "rollout__revision").get(pk=turn_id)
     if turn.next_try_at is None or turn.next_try_at > now:
         return
-    mine = Turn.objects.filter(pk=turn.pk, state=turn.state, next_try_at=turn.next_try_at)
-    if mine.update(next_try_at=now + CLAIM) != 1:
+    claim = now + CLAIM
+    if _as_taken(turn).update(next_try_at=claim) != 1:
         return  # another worker has it
+    turn.next_try_at = claim
     if turn.state == Turn.State.ROLLING_OUT:
         _look_after(turn, now)
         return
@@ -270,6 +271,7 @@ def _start(turn: Turn, drawn: DrawnPlan, now: datetime) -> None:
     try:
         with transaction.atomic():
             hold(tenant=turn.tenant, subnet=turn.subnet)
+            _require_alone(turn, staged_by(turn.tenant, turn.subnet), now)  # somebody may have staged since the plan
             rollout = partitions.roll_out(
                 subnet=turn.subnet,
                 selection=drawn.selection,
@@ -278,8 +280,7 @@ def _start(turn: Turn, drawn: DrawnPlan, now: datetime) -> None:
                 observation=drawn.observation,
             )
             fields = {"state": Turn.State.ROLLING_OUT, "rollout": rollout, "started_at": now, "next_try_at": now + SOON}
-            mine = Turn.objects.filter(pk=turn.pk, state=Turn.State.WAITING)
-            if mine.update(**fields, why="", until=None, told="") != 1:
+            if _as_taken(turn).update(**fields, why="", until=None, told="") != 1:
                 raise StalePlan("Somebody else has taken this turn further.")
             turn.rollout = rollout
             _record(turn, Action.TURN_BEGIN, after={"rollout": rollout.public_id, "ports": len(drawn.plan.affected)})
@@ -306,15 +307,23 @@ def _look_after(turn: Turn, now: datetime) -> None:
     )  # fmt: skip
 
 
+def _as_taken(turn: Turn) -> "QuerySet[Turn]":
+    """The row, as long as it is as this worker has read or claimed it: a later worker, or a move that was staged
+    meanwhile, has made it another one, and what this worker found of it is old.
+    """
+    return Turn.objects.filter(pk=turn.pk, state=turn.state, next_try_at=turn.next_try_at)
+
+
 def _put_off(turn: Turn, wait: _Wait) -> None:
-    Turn.objects.filter(pk=turn.pk).update(next_try_at=wait.again, why=wait.why, until=wait.until, told=wait.told)
+    _as_taken(turn).update(next_try_at=wait.again, why=wait.why, until=wait.until, told=wait.told)
 
 
 @transaction.atomic
 def _end(turn: Turn, state: Turn.State, why: Why, now: datetime, *, told: str = "") -> None:
     fields = {"state": state, "why": why, "until": None, "told": told, "ended_at": now, "next_try_at": None}
-    if Turn.objects.filter(pk=turn.pk, next_try_at__isnull=False).update(**fields) != 1:
+    if not _as_taken(turn).select_for_update().exists():
         return
+    Turn.objects.filter(pk=turn.pk).update(**fields)
     # What was staged while it rolled out is the next batch.
     rest = staged_by(turn.tenant, turn.subnet) if state == Turn.State.PROVEN else []
     if rest:

@@ -31,11 +31,13 @@ class Why(StrEnum):
 
 def sentence(why: str, *, until: datetime | None = None) -> str:
     """The sentence for one of them; “” when there is nothing to say."""
+    free = gettext("It goes out by itself as soon as the fabric is free.")
     said = {
         Why.GATHERS: gettext("It goes out in a few seconds, together with what you move until then."),
         Why.QUOTA: gettext("You have used this hour's rollouts; your provider raises the number on request."),
-        Why.RESTS: gettext("The fabric rests after its last change."),
-        Why.BUSY: gettext("The fabric is being changed; this is next."),
+        # The same for both, and no moment: it would be the end of somebody else's rollout, to the second.
+        Why.RESTS: free,
+        Why.BUSY: free,
         Why.FROZEN: gettext("Your provider has stopped all changes for now. It goes out by itself once that is over."),
         Why.READ_ONLY: gettext("Your provider changes nothing on this fabric for now. It goes out once that is over."),
         Why.ALARM: gettext("Your provider is mending the fabric. It goes out by itself once that is done."),
@@ -54,7 +56,7 @@ def sentence(why: str, *, until: datetime | None = None) -> str:
         Why.NOTHING: gettext("Nothing was staged any more."),
         Why.FAILED: gettext("It was not made, and everything is as before. Try again, or ask your provider."),
     }.get(Why(why) if why in list(Why) else Why.NONE, "")
-    if until is not None and why in (Why.QUOTA, Why.RESTS):
+    if until is not None and why == Why.QUOTA:
         at = gettext("It goes out by itself at about %(time)s UTC.") % {"time": f"{until:%H:%M:%S}"}
         return f"{said} {at}"
     return said

@@ -16,6 +16,7 @@ from people.api import matching, paging
 from people.api.json_body import MOST_BYTES
 from people.api.problems import LONGEST, Problem
 from people.models import Token, User
+from people.permissions import may_review
 
 READING: Final = ("GET", "HEAD", "OPTIONS", "TRACE")
 LONGEST_NAME: Final = 150  # of an actor, as an event keeps it
@@ -44,6 +45,7 @@ class Resource(ViewSet):
     read_scope: ClassVar[str]
     write_scope: ClassVar[str] = ""
     filterset_class: ClassVar[type[Any] | None] = None
+    provider_filters: ClassVar[frozenset[str]] = frozenset()  # over fields that tenants' people are not shown
     content_negotiation_class = OnlyJSON
     http_method_names: ClassVar[list[str]] = ["get", "head", "post", "patch", "delete"]  # type: ignore[misc]
     lookup_url_kwarg = "id"
@@ -66,7 +68,8 @@ class Resource(ViewSet):
         """The names that the address may ask for: those of the filters and of pages on a list, none elsewhere."""
         if getattr(self, "action", None) != "list":
             return set()
-        return {*_PAGED, *(self.filterset_class.base_filters if self.filterset_class else ())}
+        names = {*_PAGED, *(self.filterset_class.base_filters if self.filterset_class else ())}
+        return names if may_review(self.request.user) else names - self.provider_filters
 
     def asked(self, rows: "QuerySet[Any]") -> Any:
         """The filters of the address over `rows`. Raises Problem for a value that a filter does not take."""

@@ -123,3 +123,9 @@ def test_the_page_offers_a_tenant_only_what_a_tenant_can_use(tina, site, client_
     page = client_of(tina).get("/account/tokens/").content.decode()
     assert "inventory:read" in page
     assert "deploy:read" not in page
+
+
+def test_it_cannot_ask_for_what_it_is_not_shown(tenant, operator):
+    for name in ("rack", "tenant"):
+        assert is_problem(tenant.get(f"servers?{name}=r1"), 400, "invalid")
+        assert operator.get(f"servers?{name}=r1").status_code == 200

@@ -163,3 +163,14 @@ class TestSharing:
         assert ("storage", "limited", None) not in staged()
         provider.settle(provider.roll_out(provider.olga))
         assert {p.name for p, _ in Fence.objects.get().current.partition_table().memberships()} == {"storage"}
+
+
+def test_another_name_in_the_file_leaves_what_its_tenant_calls_it(provider):
+    partition = operations.create_partition(
+        subnet=provider.subnet, tenant=provider.acme, name="acme.blue", title="blue", actor=provider.olga
+    )
+    operations.rename_partition(partition=partition, name="acme.green", actor=provider.olga)
+    partition.refresh_from_db()
+    assert (partition.name, partition.title) == ("acme.green", "blue")
+    with pytest.raises(PartitionRefused, match="already"):
+        operations.rename_partition(partition=partition, name="acme.green", actor=provider.olga)

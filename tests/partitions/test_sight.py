@@ -108,8 +108,11 @@ def test_of_staged_changes_a_tenant_sees_what_its_own_people_staged(provider, tr
     provider.settled_move(server, None, training)
     provider.move(server, training, inference)
     assert not StagedChange.objects.visible_to(ann).exists()  # what the provider means to do is not told before
-    StagedChange.objects.update(by=person_of(provider.acme, name="amy", role=TenantRole.Role.MEMBER))
+    TenantRole.objects.create(user=provider.olga, tenant=provider.acme, role=TenantRole.Role.MEMBER)
+    assert not StagedChange.objects.visible_to(ann).exists()  # also by somebody who is one of Acme's as well
+    StagedChange.objects.update(for_tenant=provider.acme)
     assert StagedChange.objects.visible_to(ann).count() == 4
     assert not StagedChange.objects.visible_to(ben).exists()
-    StagedChange.objects.update(by=ben)
+    StagedChange.objects.update(for_tenant=provider.bert)  # in Acme's partitions: nobody's to see
     assert not StagedChange.objects.visible_to(ann).exists()
+    assert not StagedChange.objects.visible_to(ben).exists()

@@ -6,7 +6,7 @@ import pytest
 from django.urls import reverse
 
 from partitions import operations
-from people.models import TenantRole, User
+from people.models import Tenant, TenantRole, User
 from portal.door import Seat
 from tests.console.conftest import Site, settled_site
 
@@ -70,3 +70,13 @@ def shared(portal):
 def client(portal, client_of):
     """Max's browser."""
     return client_of(portal.seats["max"].person)
+
+
+@pytest.fixture
+def acme(portal):
+    """Acme, whose moves roll out by themselves, with a fresh look at the fabric."""
+    Tenant.objects.update(moves="ALONE")
+    for seat in portal.seats.values():
+        seat.tenant.refresh_from_db()
+    portal.provider.observe()
+    return portal
