@@ -20,7 +20,7 @@ from audit.values import SYSTEM, Actor, Subject
 from audit.verifier import CLOCK_STEP_S, code
 
 # PostgreSQL: deadlock detected, serialization failure; lock not available, query canceled (somebody waited too long)
-_LOST_RACES: Final = {"40P01", "40001", "55P03", "57014"}
+_PASSING: Final = {"40P01", "40001", "55P03", "57014"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,7 +166,7 @@ def _clock_step(before: datetime, now: datetime) -> Event:
 
 def _is_passing(error: DatabaseError) -> bool:
     """Whether `error` is a lost race or a wait that took too long: the caller's to try again, no fault of the trail."""
-    retried = getattr(error.__cause__, "sqlstate", "") in _LOST_RACES
+    retried = getattr(error.__cause__, "sqlstate", "") in _PASSING
     is_race = isinstance(error, IntegrityError) and any(word in str(error).lower() for word in ("unique", "duplicate"))
     is_busy = isinstance(error, OperationalError) and "locked" in str(error)
     return retried or is_race or is_busy

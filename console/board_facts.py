@@ -14,8 +14,9 @@ from django.db.models import Count, F, IntegerField, Max, OuterRef, Q, Subquery,
 from django.http import HttpRequest
 
 from audit.models import ChainHead
-from console.four_lamps import Fabric, HostFile, Tried
+from console.four_lamps import Fabric, Glow, HostFile, Lit, Tried
 from console.frame import asked_subnets, remember_subnet
+from deploy.last_proven import PROVING, newest, proves
 from deploy.models import Drift, Fence, Rollout, Watch
 from inventory.models import Port, Subnet
 from partitions.models import MirroredRevision, StagingAction
@@ -23,7 +24,6 @@ from probes.models import IsolationCheck, ProbePair, ProbeRun
 from probes.terms import Kind
 from probes.verdict import Isolation
 
-PROVING: Final = (Rollout.State.PROVEN, Rollout.State.DEGRADED, Rollout.State.RESTORED)
 CHECKS_LAST: Final = timedelta(days=7)
 FRESH_S: Final = 30  # what changes without an event, such as a link, is shown after so long at the latest
 _PROOF: Final = ("state", "finished_at", "revision_id", "parent_id", "read_back")
@@ -36,6 +36,7 @@ def board_subnet(request: HttpRequest) -> Subnet | None:
     """
     proof = Rollout.objects.filter(subnet=OuterRef("pk"), state__in=PROVING).order_by("-pk")
     wrong = Drift.objects.filter(subnet=OuterRef("pk"), kind=Drift.Kind.TABLE, closed_at=None, opened_at__isnull=False)
+    lost = Drift.objects.filter(subnet=OuterRef("pk"), kind=Drift.Kind.ISOLATION_LOST, closed_at=None)
     run = ProbeRun.objects.filter(finished_at__isnull=False).order_by("-finished_at")
     check = IsolationCheck.objects.filter(subnet=OuterRef("pk"), state=IsolationCheck.State.DONE).order_by("-asked_at")
     mine = StagingAction.objects.filter(subnet=OuterRef("pk"), by=request.user.pk).order_by("-pk")
@@ -45,6 +46,8 @@ def board_subnet(request: HttpRequest) -> Subnet | None:
         .annotate(
             trail=Subquery(ChainHead.objects.values("number")[:1]),
             wrong=Subquery(wrong.values("facts")[:1]),
+            isolation_seen=Subquery(lost.values("first_seen_at")[:1]),
+            isolation_told=Subquery(lost.values("opened_at")[:1]),
             newest_run=Subquery(run.values("pk")[:1]),
             newest_check=Subquery(check.values("finished_at")[:1]),
             undoable=Subquery(mine.values("title")[:1]),
@@ -78,6 +81,7 @@ def fingerprint(subnet: Subnet, *, who: object, address: str, now: datetime) -> 
         subnet.pk, subnet.trail, who, address, int(now.timestamp()) // FRESH_S,  # type: ignore[attr-defined]
         None if fence is None else fence.current_id, None if rollout is None else (rollout.pk, rollout.state),
         is_settling(subnet), None if watch is None else (watch.managers, watch.covered_at),
+        subnet.isolation_seen, subnet.isolation_told,  # type: ignore[attr-defined]
         subnet.wrong, subnet.newest_run, subnet.newest_check, subnet.proof_finished_at, subnet.undoable,  # type: ignore[attr-defined]
     )  # fmt: skip
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
@@ -94,6 +98,7 @@ def fabric(subnet: Subnet, *, now: datetime) -> Fabric:
         files=files,
         files_at=files_at,
         proven_at=_proven_at(subnet),
+        isolation=_isolation(subnet),
         wrong=frozenset(servers[guid] for guid in wrong if guid in servers),
         owed=frozenset(servers[guid] for guid in owed if guid in servers),
         wrong_ports=frozenset(wrong),
@@ -128,15 +133,17 @@ def _is(row: dict[str, Any], number: int, digest: str) -> bool:
 
 
 def _proven_at(subnet: Subnet) -> datetime | None:
-    """When the whole fabric was last known to hold the current revision: its proof, or a round of the watch since."""
+    """When the whole fabric was last known to hold the current revision, but for what `wrong` and `isolation` say."""
     read: Any = subnet
     watch, fence = _watch(subnet), _fence(subnet)
-    times = [read.proof_finished_at] if _proves_current(subnet) else []
-    if watch is not None and watch.covered_at is not None and fence is not None:
-        # A revision can become current without a proof (adoption): what was read before that was not read against it.
-        placed_at = max(filter(None, (read.proof_finished_at, fence.current.created_at)))
-        times += [watch.covered_at] if watch.covered_at > placed_at else []
-    return max((at for at in times if at is not None), default=None)
+    if fence is None:
+        return None
+    return newest(
+        proof_at=read.proof_finished_at,
+        is_of_current=_proves_current(subnet),
+        became_current_at=fence.current.created_at,
+        covered_at=watch.covered_at if watch is not None else None,
+    )
 
 
 def _proves_current(subnet: Subnet) -> bool:
@@ -144,8 +151,18 @@ def _proves_current(subnet: Subnet) -> bool:
     fence = _fence(subnet)
     if fence is None or read.proof_state is None:
         return False
-    proved = read.proof_parent_id if read.proof_state == Rollout.State.RESTORED else read.proof_revision_id
-    return bool(proved == fence.current_id)
+    proven = proves(read.proof_state, revision_id=read.proof_revision_id, parent_id=read.proof_parent_id)
+    return bool(proven == fence.current_id)
+
+
+def _isolation(subnet: Subnet) -> Lit | None:
+    """What an open “isolation lost” says of every port: the watch judges no single table while it is."""
+    read: Any = subnet
+    if read.isolation_seen is None:
+        return None
+    if read.isolation_told is None:
+        return Lit(Glow.NONE, "isolation is in doubt and read again")
+    return Lit(Glow.BAD, "isolation lost")
 
 
 def _servers_of(subnet: Subnet, guids: Collection[str]) -> dict[str, int]:

@@ -106,6 +106,7 @@ class Fabric:
     files: tuple[HostFile, ...] = ()
     files_at: datetime | None = None
     proven_at: datetime | None = None  # since when nothing that was read contradicts the current revision
+    isolation: Lit | None = None  # what is to be said of every port while the fabric is, or seems, open
     wrong: frozenset[int] = frozenset()
     owed: frozenset[int] = frozenset()
     wrong_ports: frozenset[str] = frozenset()
@@ -172,6 +173,8 @@ class Fabric:
         return self._proven(server in self.wrong, server in self.owed, now)
 
     def _proven(self, is_wrong: bool, is_owed: bool, now: datetime) -> Lit:
+        if self.isolation is not None:
+            return self.isolation
         if is_wrong:
             return Lit(Glow.BAD, "other keys on the fabric")
         if is_owed:

@@ -1,6 +1,6 @@
 """When the fabric of a subnet was last known to hold its current revision: by a proof, or a round of the watch since.
 
-`console/board_facts.py` asks the same within the one query of the board.
+The board has the same facts from the one query of its page and asks `newest` and `proves` (`console/board_facts.py`).
 """
 
 from datetime import datetime
@@ -20,18 +20,32 @@ def last_proven_at(subnet: Subnet) -> datetime | None:
     if fence is None:
         return None
     proof = Rollout.objects.filter(subnet=subnet, state__in=PROVING).order_by("-pk").defer("read_back").first()
-    finished_at = proof.finished_at if proof is not None else None
-    times = [finished_at] if proof is not None and _proves(proof, fence["current_id"]) else []
+    is_of_current = proof is not None and fence["current_id"] == proves(
+        proof.state, revision_id=proof.revision_id, parent_id=proof.parent_id
+    )
     covered_at = Watch.objects.filter(subnet=subnet).values_list("covered_at", flat=True).first()
     if Drift.objects.filter(subnet=subnet, kind__in=CONTRARY, closed_at=None).exists():
         covered_at = None  # the round came to its end, and found that the fabric holds something else
-    # A revision can become current without a proof (adoption): what was read before that was not read against it.
-    placed_at = max(at for at in (finished_at, fence["current__created_at"]) if at is not None)
-    if covered_at is not None and covered_at > placed_at:
-        times.append(covered_at)
-    return max((at for at in times if at is not None), default=None)
+    return newest(
+        proof_at=proof.finished_at if proof is not None else None,
+        is_of_current=is_of_current,
+        became_current_at=fence["current__created_at"],
+        covered_at=covered_at,
+    )
 
 
-def _proves(proof: Rollout, current_id: int) -> bool:
-    proved = proof.parent_id if proof.state == Rollout.State.RESTORED else proof.revision_id
-    return proved == current_id
+def proves[Key](state: str, *, revision_id: Key, parent_id: Key) -> Key:
+    """The key of the revision that a rollout of PROVING has proven: a restore proves the one before its own."""
+    return parent_id if state == Rollout.State.RESTORED else revision_id
+
+
+def newest(
+    *, proof_at: datetime | None, is_of_current: bool, became_current_at: datetime, covered_at: datetime | None
+) -> datetime | None:
+    """The newer one of the last proof, if it is of the current revision, and the last whole round, if it is later.
+
+    A revision can become current without a proof (adoption): what was read before that was not read against it.
+    """
+    placed_at = max(filter(None, (proof_at, became_current_at)))
+    times = (proof_at if is_of_current else None, covered_at if covered_at and covered_at > placed_at else None)
+    return max(filter(None, times), default=None)

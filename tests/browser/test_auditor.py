@@ -1,11 +1,10 @@
 """Ada, an auditor, answers five written questions about a day, in at most four actions each, counted here."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import expect
 
 from audit import watch
 from audit.actions import Action
@@ -18,6 +17,7 @@ from partitions import operations
 from partitions.models import StagedChange
 from tests.audit.conftest import own_anchors
 from tests.audit.events import record_one
+from tests.browser.hands import Hands
 from tests.console.conftest import settled_site
 
 pytestmark = pytest.mark.browser
@@ -40,26 +40,6 @@ class Clock:
 
     def at(self, hour: int, minute: int) -> None:
         self.now = DAY.replace(hour=hour, minute=minute)
-
-
-@dataclass
-class Hands:
-    """Ada's hands: everything she does goes through here and is counted; reading is not doing."""
-
-    page: Page
-    actions: int = 0
-
-    def click(self, what: Locator) -> None:
-        self.actions += 1
-        what.click()
-
-    def type(self, where: Locator, text: str) -> None:
-        self.actions += 1
-        where.fill(text)
-
-    def choose(self, where: Locator, label: str) -> None:
-        self.actions += 1
-        where.select_option(label=label)
 
 
 @pytest.fixture

@@ -4,43 +4,19 @@ An action is a click, a key or chord, a field that is typed or chosen, a drag. R
 """
 
 import re
-from dataclasses import dataclass
 
 import pytest
 from django.utils import timezone
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import expect
 
 from deploy.models import Rollout
 from inventory.models import HCA, Port
 from partitions.models import Membership, Replacement, StagedChange
 from subnet.guid import GUID
+from tests.browser.hands import Hands
 
 pytestmark = pytest.mark.browser
 MOST = 6
-
-
-@dataclass
-class Hands:
-    """Olga's hands: everything she does goes through here and is counted."""
-
-    page: Page
-    actions: int = 0
-
-    def click(self, what: Locator) -> None:
-        self.actions += 1
-        what.click()
-
-    def type(self, where: Locator, text: str) -> None:
-        self.actions += 1
-        where.fill(text)
-
-    def press(self, keys: str) -> None:
-        self.actions += 1
-        self.page.keyboard.press(keys)
-
-    def menu(self, name: str) -> None:
-        self.click(self.page.get_by_role("navigation", name="Main").get_by_role("link", name=name))
-        self.page.wait_for_load_state()  # a page that is not loaded takes no key
 
 
 @pytest.fixture

@@ -1,21 +1,15 @@
 """The board's page and the one address that every move posts to."""
 
-import re
 from datetime import timedelta
-from types import SimpleNamespace
 
 import pytest
 from django.urls import reverse
 from django.utils import timezone
 
-from audit.values import SYSTEM
-from console import board_facts
-from deploy.models import Drift, Fence, Rollout, Watch
-from inventory.models import Port, PortConflict, Server, Subnet
+from deploy.models import Fence, Rollout
+from inventory.models import Port, PortConflict, Subnet
 from partitions.models import Partition, StagedChange
-from probes import operations as probes
-from probes.models import Incident, IsolationCheck, ProbePair
-from tests.probes.site import add_host
+from tests.console.on_board import card, check, drift, watch
 
 JSON = {"HTTP_ACCEPT": "application/json"}
 HTMX = {"HTTP_HX_REQUEST": "true"}
@@ -25,12 +19,6 @@ def move(browser, server, source, target, **extra):
     key = lambda place: place.public_id if place else "unassigned"  # noqa: E731
     fields = {"server": server.public_id, "source": key(source), "target": key(target)}
     return browser.post(reverse("console:board_move"), fields | extra.pop("fields", {}), **extra)
-
-
-def card(page: str, server: Server, column: str) -> str:
-    found = re.search(rf'<article[^>]*id="card-{column}-{server.public_id}".*?</article>', page, re.DOTALL)
-    assert found, f"{server} is not in column {column}"
-    return found[0]
 
 
 def test_servers_stand_in_their_partitions(site, operator):
@@ -194,10 +182,6 @@ def test_asking_again_costs_three_queries_while_nothing_has_changed(site, operat
     assert "Otto" in changed.content.decode()
 
 
-def watch(site, **fields):
-    Watch.objects.update_or_create(subnet=site.provider.subnet, defaults={"next_at": timezone.now(), **fields})
-
-
 def test_the_fingerprint_is_of_the_address_and_the_person(site, operator, auditor):
     tags = {
         browser.get(address, **HTMX).headers["ETag"]
@@ -221,53 +205,6 @@ def test_what_no_event_tells_changes_the_fingerprint(site, operator, name):
     assert operator.get("/board/", **HTMX).headers["ETag"] != tag
 
 
-def drift(site, guid):
-    now = timezone.now()
-    return Drift.objects.create(
-        subnet=site.provider.subnet, kind="TABLE", key="fabric", first_seen_at=now, opened_at=now, last_seen_at=now,
-        facts={"ports": {guid: {"sentences": ["It holds 0xac41."], "since": now.isoformat()}}},
-    )  # fmt: skip
-
-
-def check(site, verdict, plane="CONTROL"):
-    first, _, _, other = site.provider.servers[:4]
-    now = timezone.now()
-    return IsolationCheck.objects.create(
-        subnet=site.provider.subnet, plane=plane, sender=first, target=other, cause="NOW", state="DONE",
-        asked_at=now, finished_at=now, verdict=verdict,
-    )  # fmt: skip
-
-
-def lamps_of(page: str, server: Server, column: str) -> str:
-    """What the four lamps of a card say."""
-    number = re.search(r'aria-describedby="(four-\d+)"', card(page, server, column))[1]
-    return re.search(rf'<li id="{number}">(.*?)</li>', page)[1]
-
-
-def test_four_lamps_of_a_server_that_was_rolled_out(site, operator):
-    page = operator.get("/board/").content.decode()
-    said = lamps_of(page, site.provider.servers[0], site.training.public_id)
-    assert said == "Desired: as it is. Placed: on both hosts. Proven: read from the fabric. Probed: not probed."
-    assert "d-good p-good r-good b-none" in card(page, site.provider.servers[0], site.training.public_id)
-
-
-def test_four_lamps_of_a_staged_server_say_not_yet(site, operator):
-    site.provider.move(site.provider.servers[0], site.training, site.inference)
-    page = operator.get("/board/").content.decode()
-    assert "d-staged p-ahead r-ahead b-ahead" in card(page, site.provider.servers[0], site.inference.public_id)
-    assert "+1 joining" in page
-    assert "−1 leaving" in page
-
-
-def test_a_port_with_other_keys_is_seen_without_a_click(site, operator):
-    drift(site, str(Port.objects.filter(hca__server=site.provider.servers[0]).first().guid))
-    page = operator.get("/board/").content.decode()
-    assert "other keys on the fabric" in card(page, site.provider.servers[0], site.training.public_id)
-    assert "r-bad" in card(page, site.provider.servers[0], site.training.public_id)
-    assert "r-bad" not in card(page, site.provider.servers[1], site.training.public_id)
-    assert "1 in trouble" in page
-
-
 def test_another_file_on_a_host_is_seen_on_every_card(site, operator):
     hosts = [{"host": "m1", "digest": "0" * 64, "revision": None, "error": None}]
     watch(site, checked_at=timezone.now(), managers=hosts)
@@ -284,51 +221,6 @@ def test_the_control_plane_alone_lights_half_a_lamp(site, operator):
     check(site, "ISOLATED", plane="DATA")
     page = operator.get("/board/").content.decode()
     assert "b-good" in card(page, site.provider.servers[0], site.training.public_id)
-
-
-def test_what_was_probed_long_ago_lights_no_lamp(site, operator):
-    provider, now = site.provider, timezone.now()
-    sender, target = (add_host(server, provider) for server in provider.servers[:2])
-    probes.set_consent(tenant=provider.acme, is_given=True, actor=SYSTEM)
-    pair = ProbePair.objects.create(
-        scope=probes.scope_of_partition(partition=site.training, actor=SYSTEM), sender=sender, target=target,
-        profile="link", kind="RDMA", mode="LOADED", newest_at=now, outcome="OK", verdict="GOOD",
-    )  # fmt: skip
-    for age, lamp in ((timedelta(0), "b-good"), (timedelta(days=8), "b-none")):
-        ProbePair.objects.filter(pk=pair.pk).update(newest_at=now - age)
-        page = operator.get("/board/").content.decode()
-        assert lamp in card(page, provider.servers[0], site.training.public_id)
-
-
-def test_a_round_of_the_watch_before_the_current_revision_proves_nothing_of_it():
-    at = timezone.now()
-
-    def proven_at(*, proof, round_began, current):
-        revision = SimpleNamespace(created_at=at + current)
-        fence = SimpleNamespace(current=revision, current_id=2)
-        watched = SimpleNamespace(covered_at=at + round_began)
-        return board_facts._proven_at(
-            SimpleNamespace(
-                watch=watched,
-                fence=fence,
-                proof_finished_at=at + proof,
-                proof_state=Rollout.State.PROVEN,
-                proof_revision_id=1,
-                proof_parent_id=0,
-            )
-        )
-
-    hours = [timedelta(hours=hour) for hour in range(3)]
-    assert proven_at(proof=hours[0], round_began=hours[1], current=hours[2]) is None  # adopted after the round began
-    assert proven_at(proof=hours[0], round_began=hours[2], current=hours[1]) == at + hours[2]
-
-
-def test_a_leak_puts_the_lamp_out_until_somebody_has_seen_it(site, operator):
-    leak = check(site, "LEAK")
-    now = timezone.now()
-    Incident.objects.create(leak=leak, leak_of="x", rule="leak", sentence="It leaks.", opened_at=now, seen_at=now)
-    page = operator.get("/board/").content.decode()
-    assert "a probe failed" in card(page, site.provider.servers[0], site.training.public_id)
 
 
 def test_the_search_counts_and_opens_what_it_found(site, operator):
