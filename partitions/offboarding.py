@@ -30,6 +30,7 @@ from people.actor import tenant_subject
 from people.errors import NoReason, NotOffboarded
 from people.models import Tenant, User
 from webhooks.models import Endpoint
+from webhooks.operations import remove_endpoint
 
 
 class Step(StrEnum):
@@ -126,7 +127,8 @@ def finish(*, tenant: Tenant, actor: Doer, reason: str) -> tuple[int, int, int]:
             f"Port {left.port} still is in {left.partition.name}, which it got with {held}. Take everything from "
             f"{held} once more, roll that out, wait until it is proven, then finish."
         )
-    Endpoint.objects.filter(tenant=held).delete()
+    for endpoint in Endpoint.objects.filter(tenant=held).order_by("pk"):
+        remove_endpoint(endpoint=endpoint, actor=as_actor(actor))
     roles, tokens = suspension.let_go(tenant=held, actor=as_actor(actor), reason=reason)
     return retired, roles, tokens
 

@@ -14,9 +14,7 @@ from probes.models import Incident, ProbePair
 from tests.console.on_board import card, check, drift, lamps_of, watch
 from tests.probes.site import add_host
 
-JSON = {"HTTP_ACCEPT": "application/json"}
 HTMX = {"HTTP_HX_REQUEST": "true"}
-BEFORE, HEAD = 2, 2  # queries: session and person; the trail's lamp in the head of every page
 
 
 def test_four_lamps_of_a_server_that_was_rolled_out(site, operator):

@@ -87,6 +87,7 @@ def test_the_whole_way(site, acme):
     assert not TenantRole.objects.filter(tenant=acme).exists()
     assert not Token.objects.filter(tenant=acme).exists()
     assert not Endpoint.objects.filter(tenant=acme).exists()
+    assert Event.objects.filter(action="webhooks:endpoint:remove", tenant_key=acme.public_id).count() == 1
     event = Event.objects.latest("number")
     assert (event.action, event.reason) == ("people:tenant:offboard", "they leave")
     assert event.before == {"roles": [["alice", "ADMIN"]], "tokens": 1}
