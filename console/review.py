@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from django.utils import timezone
 from django.http import HttpRequest
+from django.utils import timezone
 
 from audit.actions import Action
 from audit.models import Event

@@ -300,7 +300,9 @@ METRICS_TOKEN = environment.text("FABRICUI_METRICS_TOKEN", "")  # empty: no metr
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", "English"), ("ru", "Русский")]
 LOCALE_PATHS = [BASE_DIR / "locale"]
-FORMAT_MODULE_PATH = "fabricui.formats"  # numbers keep their point in every language, as OpenSM and the tools print them
+FORMAT_MODULE_PATH = (
+    "fabricui.formats"  # numbers keep their point in every language, as OpenSM and the tools print them
+)
 USE_I18N = True
 USE_TZ = True
 TIME_ZONE = "UTC"  # of logs, workers and all that is kept

@@ -23,8 +23,8 @@ from people.actor import person_subject, tenant_subject
 from people.errors import (
     BadSlug,
     LastAdmin,
-    NoSuchScope,
     NoSuchLanguage,
+    NoSuchScope,
     NoSuchTheme,
     NoSuchTimeZone,
     PersonExists,

@@ -40,7 +40,9 @@ class Drawn(Protocol):
 def lamp(value: Drawn, size: str = "") -> SafeString:
     """Colour, shape and word of a state."""
     extra = " lamp-large" if size == "large" else ""
-    return format_html('<span class="lamp lamp-{}{}">{}{}</span>', value.colour, extra, icon(value.shape), said(value.word))
+    return format_html(
+        '<span class="lamp lamp-{}{}">{}{}</span>', value.colour, extra, icon(value.shape), said(value.word)
+    )
 
 
 @register.filter("said")

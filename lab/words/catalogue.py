@@ -14,7 +14,8 @@ HEADER: Final = (
     "MIME-Version: 1.0\n"
     "Content-Type: text/plain; charset=UTF-8\n"
     "Content-Transfer-Encoding: 8bit\n"
-    "Plural-Forms: nplurals=3; plural=(n%10==1 && n%100!=11 ? 0 : n%10>=2 && n%10<=4 && (n%100<12 || n%100>14) ? 1 : 2);\n"
+    "Plural-Forms: nplurals=3; plural=(n%10==1 && n%100!=11 ? 0 : n%10>=2 && n%10<=4 "
+    "&& (n%100<12 || n%100>14) ? 1 : 2);\n"
 )
 FORMS: Final = 3
 
@@ -43,7 +44,7 @@ def read(path: Path) -> Translations:
 
 def write(path: Path, translations: Translations, places: Mapping[Message, list[str]]) -> None:
     """The catalogue, a message a block with the files that use it."""
-    blocks = [f"msgid \"\"\nmsgstr \"\"\n" + "\n".join(_quoted(line) for line in HEADER.splitlines(keepends=True))]
+    blocks = ['msgid ""\nmsgstr ""\n' + "\n".join(_quoted(line) for line in HEADER.splitlines(keepends=True))]
     for message, forms in translations.items():
         lines = [f"#: {' '.join(places.get(message, []))}"]
         if message.context is not None:

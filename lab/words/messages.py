@@ -44,7 +44,18 @@ def found() -> dict[Message, list[str]]:
     seen: dict[Message, list[str]] = {}
     for path in sorted(ROOT.glob("templates/**/*.html")):
         _note(seen, of_template(path), path)
-    rooms = ("fabricui", "portal", "console", "webhooks", "probes", "partitions", "deploy", "inventory", "live", "people")
+    rooms = (
+        "fabricui",
+        "portal",
+        "console",
+        "webhooks",
+        "probes",
+        "partitions",
+        "deploy",
+        "inventory",
+        "live",
+        "people",
+    )
     for room in rooms:
         for path in sorted((ROOT / room).glob("**/*.py")):
             _note(seen, of_python(path.read_text(encoding="utf-8")), path)
@@ -93,7 +104,9 @@ def _of_thing(thing: Any, seen: set[int]) -> Iterator[Message]:
             plural = thing.render_token_list(thing.plural)[0]
         yield Message(context, singular, plural)
     elif isinstance(thing, TranslateNode):
-        yield Message(_literal(thing.message_context), str(thing.filter_expression.var.literal).replace("%", "%%"), None)
+        yield Message(
+            _literal(thing.message_context), str(thing.filter_expression.var.literal).replace("%", "%%"), None
+        )
     if isinstance(thing, FilterExpression):
         for double, single in MARKED.findall(thing.token):
             yield Message(None, (double or single).replace("%", "%%"), None)
@@ -140,9 +153,13 @@ def spoken(source: str) -> Iterator[Message]:
             passed |= {id(one) for one in node.values}
             if _is_sentence("".join(one.value for one in node.values if isinstance(one, ast.Constant))):
                 yield Message(CONTEXT, pattern_of(node), None)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in passed:
-            if _is_sentence(node.value):
-                yield Message(CONTEXT, node.value, None)
+        elif (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in passed
+            and _is_sentence(node.value)
+        ):
+            yield Message(CONTEXT, node.value, None)
 
 
 def pattern_of(node: ast.JoinedStr) -> str:
