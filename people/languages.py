@@ -26,7 +26,7 @@ class LanguageMiddleware(MiddlewareMixin):
     def process_request(self, request: HttpRequest) -> None:
         """Switch both for this request."""
         translation.activate(language_of(request))
-        request.LANGUAGE_CODE = translation.get_language()  # type: ignore[attr-defined]  # as Django's own does
+        request.LANGUAGE_CODE = translation.get_language()  # as Django's own does
         timezone.activate(zone_of(request))
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:

@@ -134,7 +134,7 @@ def of_python(source: str) -> Iterator[Message]:
         name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
         if name not in CALLS:
             continue
-        words = [one.value if isinstance(one, ast.Constant) else None for one in node.args]
+        words = [str(one.value) if isinstance(one, ast.Constant) else None for one in node.args]
         context, english, plural = (None if at is None or at >= len(words) else words[at] for at in CALLS[name])
         if isinstance(english, str):
             yield Message(context, english, plural)
@@ -151,7 +151,7 @@ def spoken(source: str) -> Iterator[Message]:
                     yield Message(CONTEXT, one.value, None)
         if isinstance(node, ast.JoinedStr):
             passed |= {id(one) for one in node.values}
-            if _is_sentence("".join(one.value for one in node.values if isinstance(one, ast.Constant))):
+            if _is_sentence("".join(str(one.value) for one in node.values if isinstance(one, ast.Constant))):
                 yield Message(CONTEXT, pattern_of(node), None)
         elif (
             isinstance(node, ast.Constant)
