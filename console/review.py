@@ -8,7 +8,6 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from django.http import HttpRequest
-from django.utils import timezone
 
 from audit.actions import Action
 from audit.models import Event
@@ -86,13 +85,13 @@ def rollout_subjects(public_id: str) -> tuple[str, ...]:
 
 
 def moment(text: str, *, is_end: bool = False) -> datetime | None:
-    """The moment that `text` names, in the reader's zone unless it says another; of a day its beginning, or its end."""
+    """The moment that `text` names, in UTC unless it says another zone; of a day its beginning, or its end."""
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
         return None
     if found.tzinfo is None:
-        found = found.replace(tzinfo=timezone.get_current_timezone())
+        found = found.replace(tzinfo=UTC)
     try:
         found = found.astimezone(UTC)
         return found + timedelta(days=1) if is_end and len(text) == len("2026-12-01") else found

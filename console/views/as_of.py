@@ -57,7 +57,7 @@ def page(request: HttpRequest) -> HttpResponse:
         {
             "subnet": subnet,
             "at": at,
-            "asked": asked or timezone.localtime(now).strftime("%Y-%m-%dT%H:%M"),
+            "asked": asked or now.strftime("%Y-%m-%dT%H:%M"),
             "problem": problem,
             "then": then,
             "moments": as_of.moments(subnet, now),
