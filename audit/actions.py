@@ -47,6 +47,8 @@ class Action(StrEnum):
     PERSON_REAUTHENTICATE = "people:person:reauthenticate", "showed again to be"
     PERSON_ROLE = "people:person:role", "changed the role of"
     PERSON_THEME = "people:person:theme", "changed the colours of"
+    PERSON_LANGUAGE = "people:person:language", "changed the language of"
+    PERSON_TIME_ZONE = "people:person:time-zone", "changed the time zone of"
     ROLE_GIVE = "people:role:give", "gave a role to"
     ROLE_TAKE = "people:role:take", "took a role from"
     PERSON_UNLOCK = "people:person:unlock", "unlocked the account of"

@@ -3,6 +3,7 @@
 import os
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
+from zoneinfo import available_timezones
 
 # Processes of the registration door: SQLite has one writer at a time, so more of them would only wait for each other.
 REGISTER_WORKERS = {"sqlite": 1, "postgresql": 2}
@@ -50,6 +51,14 @@ def choice(name: str, default: str, allowed: tuple[str, ...]) -> str:
     value = os.environ.get(name, default)
     if value not in allowed:
         raise BadEnvironment(f"{name}={value} is not one of {', '.join(allowed)}.")
+    return value
+
+
+def time_zone(name: str, default: str) -> str:
+    """The variable as the IANA name of a time zone, `Europe/Berlin`."""
+    value = os.environ.get(name, "").strip() or default
+    if value not in available_timezones():
+        raise BadEnvironment(f"{name}={value} is no time zone. Write it as Europe/Berlin.")
     return value
 
 

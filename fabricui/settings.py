@@ -92,6 +92,7 @@ MIDDLEWARE = [
     "fabricui.no_nul.NoNulMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "people.languages.LanguageMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "allauth.account.middleware.AccountMiddleware",
@@ -364,9 +365,15 @@ METRICS_TOKEN = environment.text("FABRICUI_METRICS_TOKEN", "")  # empty: no metr
 
 # --- language, time, files ----------------------------------------------------------------------------------
 LANGUAGE_CODE = "en"
+LANGUAGES = [("en", "English"), ("ru", "Русский")]
+LOCALE_PATHS = [BASE_DIR / "locale"]
+FORMAT_MODULE_PATH = (
+    "fabricui.formats"  # numbers keep their point in every language, as OpenSM and the tools print them
+)
 USE_I18N = True
 USE_TZ = True
-TIME_ZONE = "UTC"
+TIME_ZONE = "UTC"  # of logs, workers and all that is kept
+SITE_TIME_ZONE = environment.time_zone("FABRICUI_TIME_ZONE", "UTC")  # of pages, for people who chose none
 STATIC_URL = "/static/"
 STATIC_ROOT = DATA_DIR / "staticfiles"
 STATICFILES_DIRS = [BASE_DIR / "static"]

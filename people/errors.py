@@ -17,6 +17,14 @@ class BadSlug(PeopleError):
     """A name from which no slug for partitions.conf can be made."""
 
 
+class NoSuchLanguage(PeopleError):
+    """A language that the pages do not have."""
+
+
+class NoSuchTimeZone(PeopleError):
+    """A time zone that this machine knows nothing of."""
+
+
 class NoSuchTheme(PeopleError):
     """Colours we do not have."""
 

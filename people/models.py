@@ -26,9 +26,16 @@ class User(AbstractUser):  # type: ignore[django-manager-missing]  # that of tok
         LIGHT = "LIGHT", "light"
         DARK = "DARK", "dark"
 
+    class Language(models.TextChoices):  # each under its own name
+        ENGLISH = "en", "English"
+        RUSSIAN = "ru", "Русский"
+
     public_id = models.CharField(max_length=12, unique=True, default=new_public_id, editable=False)
     role = models.CharField(max_length=10, choices=Role, default=Role.NONE)
     theme = models.CharField(max_length=5, choices=Theme, default=Theme.AUTO)
+    # Empty: what the browser asks for; the site's own (people.languages).
+    language = models.CharField(max_length=5, choices=Language, default="", db_default="", blank=True)
+    time_zone = models.CharField(max_length=64, default="", db_default="", blank=True)
     # Sessions that began before this moment are over (people.sessions).
     sessions_ended_at = models.DateTimeField(null=True, editable=False)
 

@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
+from zoneinfo import available_timezones
 
 from django.contrib.auth.password_validation import validate_password
 from django.db import transaction
@@ -22,8 +23,10 @@ from people.actor import person_subject, tenant_subject
 from people.errors import (
     BadSlug,
     LastAdmin,
+    NoSuchLanguage,
     NoSuchScope,
     NoSuchTheme,
+    NoSuchTimeZone,
     PersonExists,
     TenantExists,
     TooManyTokens,
@@ -193,6 +196,31 @@ def set_theme(*, person: User, theme: str, actor: Actor) -> None:
         before={"theme": before},
         after={"theme": theme},
     )
+
+
+@transaction.atomic
+def set_language(*, person: User, language: str, actor: Actor) -> None:
+    """Show `person` every page in `language`; "" for their browser's. No change, no event. Raises NoSuchLanguage."""
+    if language not in ("", *User.Language.values):
+        raise NoSuchLanguage(f"There are no pages in “{language[:20]}”. Choose {', '.join(User.Language.values)}.")
+    _set_own(person, "language", language, Action.PERSON_LANGUAGE, actor)
+
+
+@transaction.atomic
+def set_time_zone(*, person: User, time_zone: str, actor: Actor) -> None:
+    """Show `person` times in `time_zone`, an IANA name; "" for the site's. Raises NoSuchTimeZone."""
+    if time_zone and time_zone not in available_timezones():
+        raise NoSuchTimeZone(f"There is no time zone “{time_zone[:40]}”. Write it as Europe/Berlin.")
+    _set_own(person, "time_zone", time_zone, Action.PERSON_TIME_ZONE, actor)
+
+
+def _set_own(person: User, field: str, value: str, action: Action, actor: Actor) -> None:
+    before = getattr(User.objects.select_for_update().get(pk=person.pk), field)
+    if before == value:
+        return
+    setattr(person, field, value)
+    person.save(update_fields=[field])
+    record(action=action, actor=actor, subject=person_subject(person), before={field: before}, after={field: value})
 
 
 @transaction.atomic

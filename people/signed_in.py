@@ -20,6 +20,7 @@ BEFORE_SECOND_FACTOR: Final = {
     "mfa_activate_totp",
     "mfa_view_recovery_codes",
     "set_theme",
+    "set_language",
 }
 
 

@@ -3,7 +3,7 @@
 from allauth.account import views as allauth_views
 from django.urls import path
 
-from people import mfa_views, token_views, views
+from people import language_views, mfa_views, token_views, views
 
 urlpatterns = [
     path("login/", views.login, name="account_login"),
@@ -21,4 +21,6 @@ urlpatterns = [
     path("tokens/", token_views.tokens, name="tokens"),
     path("tokens/<str:key>/revoke/", token_views.revoke, name="token_revoke"),
     path("theme/", views.theme, name="set_theme"),
+    path("language/", language_views.language, name="set_language"),
+    path("time-zone/", language_views.time_zone, name="time_zone"),
 ]

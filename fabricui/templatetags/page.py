@@ -1,6 +1,6 @@
 """Tags that every page may use: icons, lamps, times, digests."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Protocol
 
 from django import template
@@ -9,6 +9,9 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.timesince import timesince
+from django.utils.translation import gettext, ngettext, override
+
+from people.said import said
 
 register = template.Library()
 
@@ -37,40 +40,86 @@ class Drawn(Protocol):
 def lamp(value: Drawn, size: str = "") -> SafeString:
     """Colour, shape and word of a state."""
     extra = " lamp-large" if size == "large" else ""
-    return format_html('<span class="lamp lamp-{}{}">{}{}</span>', value.colour, extra, icon(value.shape), value.word)
+    return format_html(
+        '<span class="lamp lamp-{}{}">{}{}</span>', value.colour, extra, icon(value.shape), said(value.word)
+    )
+
+
+@register.filter("said")
+def in_the_readers_language(value: object) -> object:
+    """A sentence of ours, or a list of them, in the reader's language (people.said)."""
+    return said(value)
 
 
 @register.filter
 def moment(value: datetime | None) -> SafeString | str:
-    """A time as people read it (“3 minutes ago”), with the exact time in UTC on hover; “never” for None."""
+    """A time as people read it (“3 minutes ago”), with the exact time on hover; “never” for None."""
     if value is None:
-        return "never"
+        return gettext("never")
     age = timezone.now() - value
-    text = "just now" if age.total_seconds() < 60 else f"{timesince(value, depth=1)} ago"
-    return format_html('<time datetime="{}" title="{}">{}</time>', value.isoformat(), exact(value), text)
+    text = gettext("just now") if age.total_seconds() < 60 else ago(value)
+    return _time(value, local(value) if _is_utc() else f"{local(value)} · {utc(value)}", text)
 
 
 @register.filter
-def exact(value: datetime | None) -> str:
-    """A time to the second, in UTC."""
-    return "never" if value is None else value.strftime("%Y-%m-%d %H:%M:%S UTC")
+def exact(value: datetime | None) -> SafeString | str:
+    """A time to the second in the reader's zone, in UTC on hover; “never” for None."""
+    return gettext("never") if value is None else _time(value, utc(value), local(value))
 
 
 @register.filter
 def clock(value: datetime | None) -> SafeString | str:
-    """The time of day to the second, with the date on hover; a dash for None."""
+    """The time of day to the second in the reader's zone, with the date and UTC on hover; a dash for None."""
     if value is None:
         return "–"
-    return format_html(
-        '<time datetime="{}" title="{}">{}</time>', value.isoformat(), exact(value), value.strftime("%H:%M:%S")
-    )
+    return _time(value, utc(value), timezone.localtime(value).strftime("%H:%M:%S"))
 
 
 @register.filter
 def instant(value: datetime) -> SafeString:
-    """A time to the second in UTC, with how long ago that was on hover: for lists that are read as a record."""
-    ago = f"{timesince(value, depth=1)} ago"
-    return format_html('<time datetime="{}" title="{}">{}</time>', value.isoformat(), ago, exact(value))
+    """A time to the second in the reader's zone, with UTC and how long ago on hover: for lists read as a record."""
+    return _time(value, ago(value) if _is_utc() else f"{utc(value)}, {ago(value)}", local(value))
+
+
+@register.filter
+def utc(value: datetime | None) -> str:
+    """A time to the second in UTC, as plain text: on hover, and where evidence is printed."""
+    return gettext("never") if value is None else value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+@register.simple_tag
+def zone_name() -> str:
+    """What the reader's time zone calls itself now: “UTC”, “MSK”, “+05”."""
+    return timezone.localtime(timezone.now()).tzname() or "UTC"
+
+
+def local(value: datetime) -> str:
+    """A time to the second in the reader's zone, with the zone's name."""
+    return timezone.localtime(value).strftime("%Y-%m-%d %H:%M:%S %Z")
+
+
+def ago(value: datetime) -> str:
+    """How long ago, in the largest unit: “3 minutes ago”."""
+    with override("en"):
+        number, unit = timesince(value, depth=1).split("\xa0")
+    n = int(number)
+    words = {
+        "minute": ngettext("%(n)d\xa0minute ago", "%(n)d\xa0minutes ago", n),
+        "hour": ngettext("%(n)d\xa0hour ago", "%(n)d\xa0hours ago", n),
+        "day": ngettext("%(n)d\xa0day ago", "%(n)d\xa0days ago", n),
+        "week": ngettext("%(n)d\xa0week ago", "%(n)d\xa0weeks ago", n),
+        "month": ngettext("%(n)d\xa0month ago", "%(n)d\xa0months ago", n),
+        "year": ngettext("%(n)d\xa0year ago", "%(n)d\xa0years ago", n),
+    }
+    return words[unit.removesuffix("s")] % {"n": n}
+
+
+def _is_utc() -> bool:
+    return timezone.get_current_timezone_name() == "UTC"
+
+
+def _time(value: datetime, on_hover: str, text: str) -> SafeString:
+    return format_html('<time datetime="{}" title="{}">{}</time>', value.isoformat(), on_hover, text)
 
 
 @register.filter

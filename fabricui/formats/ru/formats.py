@@ -1,0 +1,3 @@
+"""Russian: numbers as in English."""
+
+DECIMAL_SEPARATOR = "."

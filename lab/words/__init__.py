@@ -1,0 +1,1 @@
+"""The catalogue of translations: found in the sources, kept in locale/, compiled without gettext's programs."""

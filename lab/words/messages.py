@@ -1,0 +1,212 @@
+"""What there is to translate: the tags of the templates, gettext calls, and the sentences that pages recognise.
+
+Templates are read by Django's own parser and Python by `ast`, so nothing that the product would translate is missed,
+and no program of gettext is needed.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from django.template import Origin, Template, engines
+from django.template.base import FilterExpression, Node
+from django.templatetags.i18n import BlockTranslateNode, TranslateNode
+
+from people.said import CONTEXT
+
+ROOT: Final = Path(__file__).resolve().parent.parent.parent
+# Files whose sentences pages show through `|said`. Whoever wraps a further file adds it here.
+SPOKEN: Final = (
+    "console/lamps.py", "console/frame.py", "console/states.py", "console/overview.py", "console/passage.py",
+    "people/sessions.py", "people/language_views.py",
+)  # fmt: skip
+CALLS: Final = {
+    "gettext": (None, 0, None), "gettext_lazy": (None, 0, None), "_": (None, 0, None),
+    "ngettext": (None, 0, 1), "ngettext_lazy": (None, 0, 1),
+    "pgettext": (0, 1, None), "pgettext_lazy": (0, 1, None), "npgettext": (0, 1, 2),
+}  # fmt: skip
+# Words in the arguments of tags and filters: {% icon "check" _("done") %}.
+MARKED: Final = re.compile(r"""_\("([^"]*)"\)|_\('([^']*)'\)""")
+
+
+class Message(NamedTuple):
+    """One entry of the catalogue: its context, its English, the plural of that."""
+
+    context: str | None
+    english: str
+    plural: str | None
+
+
+def found() -> dict[Message, list[str]]:
+    """Every message with the files that use it, in the order of the files."""
+    seen: dict[Message, list[str]] = {}
+    for path in sorted(ROOT.glob("templates/**/*.html")):
+        _note(seen, of_template(path), path)
+    rooms = (
+        "fabricui",
+        "portal",
+        "console",
+        "webhooks",
+        "probes",
+        "partitions",
+        "deploy",
+        "inventory",
+        "live",
+        "people",
+    )
+    for room in rooms:
+        for path in sorted((ROOT / room).glob("**/*.py")):
+            _note(seen, of_python(path.read_text(encoding="utf-8")), path)
+    for name in SPOKEN:
+        if (ROOT / name).exists():
+            _note(seen, spoken((ROOT / name).read_text(encoding="utf-8")), ROOT / name)
+    _note(seen, labels(), ROOT / "people/models.py")
+    # gettext has one entry for a singular, with its plural if any use has one
+    counted = {(one.context, one.english) for one in seen if one.plural is not None}
+    return {
+        one: places for one, places in seen.items()
+        if one.plural is not None or (one.context, one.english) not in counted
+    }  # fmt: skip
+
+
+def _note(seen: dict[Message, list[str]], messages: Iterator[Message], path: Path) -> None:
+    name = str(path.relative_to(ROOT))
+    for message in messages:
+        places = seen.setdefault(message, [])
+        if name not in places:
+            places.append(name)
+
+
+def of_template(path: Path) -> Iterator[Message]:
+    """The messages of a template, found by walking what Django made of it."""
+    engine = engines["django"].engine  # type: ignore[attr-defined]
+    template = Template(path.read_text(encoding="utf-8"), origin=Origin(str(path), str(path)), engine=engine)
+    yield from _of_nodes(template.nodelist, set())
+    for partial in getattr(template, "extra_data", {}).get("partials", {}).values():
+        yield from _of_nodes([partial], set())
+
+
+def _of_nodes(nodes: Any, seen: set[int]) -> Iterator[Message]:
+    for node in nodes:
+        yield from _of_thing(node, seen)
+
+
+def _of_thing(thing: Any, seen: set[int]) -> Iterator[Message]:
+    if id(thing) in seen:
+        return
+    seen.add(id(thing))
+    if isinstance(thing, BlockTranslateNode):
+        context = _literal(thing.message_context)
+        singular, plural = thing.render_token_list(thing.singular)[0], None
+        if thing.plural and thing.countervar and thing.counter:
+            plural = thing.render_token_list(thing.plural)[0]
+        yield Message(context, singular, plural)
+    elif isinstance(thing, TranslateNode):
+        yield Message(
+            _literal(thing.message_context), str(thing.filter_expression.var.literal).replace("%", "%%"), None
+        )
+    if isinstance(thing, FilterExpression):
+        for double, single in MARKED.findall(thing.token):
+            yield Message(None, (double or single).replace("%", "%%"), None)
+    elif isinstance(thing, Node):
+        for value in vars(thing).values():
+            yield from _of_thing(value, seen)
+    elif isinstance(thing, list | tuple):
+        yield from _of_nodes(thing, seen)
+    elif isinstance(thing, dict):
+        yield from _of_nodes(thing.values(), seen)
+    elif hasattr(thing, "nodelist") or type(thing).__module__.startswith("django.template.smartif"):
+        for value in vars(thing).values():
+            yield from _of_thing(value, seen)
+
+
+def _literal(expression: Any) -> str | None:
+    return str(expression.var) if expression is not None else None
+
+
+def of_python(source: str) -> Iterator[Message]:
+    """The calls of gettext and its kin, with constant words."""
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Call):
+            continue
+        name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+        if name not in CALLS:
+            continue
+        words = [str(one.value) if isinstance(one, ast.Constant) else None for one in node.args]
+        context, english, plural = (None if at is None or at >= len(words) else words[at] for at in CALLS[name])
+        if isinstance(english, str):
+            yield Message(context, english, plural)
+
+
+def spoken(source: str) -> Iterator[Message]:
+    """The sentences of a module, values as names in braces, and the words of its lamps."""
+    tree = ast.parse(source)
+    passed = _docstrings(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("Lamp", "cls"):
+            for one in node.args:
+                if isinstance(one, ast.Constant) and isinstance(one.value, str) and one is node.args[-1]:
+                    yield Message(CONTEXT, one.value, None)
+        if isinstance(node, ast.JoinedStr):
+            passed |= {id(one) for one in node.values}
+            if _is_sentence("".join(str(one.value) for one in node.values if isinstance(one, ast.Constant))):
+                yield Message(CONTEXT, pattern_of(node), None)
+        elif (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in passed
+            and _is_sentence(node.value)
+        ):
+            yield Message(CONTEXT, node.value, None)
+
+
+def pattern_of(node: ast.JoinedStr) -> str:
+    """An f-string as `people.said` knows it: each value by its last name, one name for one expression."""
+    names: dict[str, str] = {}
+    out = ""
+    for one in node.values:
+        if isinstance(one, ast.FormattedValue):
+            out += f"{{{_name(ast.unparse(one.value), names)}}}"
+        elif isinstance(one, ast.Constant):
+            out += str(one.value)
+    return out
+
+
+def _name(expression: str, names: dict[str, str]) -> str:
+    if expression in names:
+        return names[expression]
+    words = re.findall(r"[A-Za-z_]\w*", re.sub(r"'[^']*'", "", expression))
+    stem = next((word for word in reversed(words) if word not in ("if", "else", "None", "join", "str", "len")), "value")
+    name, more = stem, 2
+    while name in names.values():
+        name, more = f"{stem}{more}", more + 1
+    names[expression] = name
+    return name
+
+
+def _is_sentence(text: str) -> bool:
+    return bool(re.search(r"[A-Za-z]{2,} |\w \w", text.strip())) and not re.search(r"<|>|__|%\(|^[a-z_]+\.", text)
+
+
+def _docstrings(tree: ast.AST) -> set[int]:
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.body:
+            first = node.body[0]
+            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+                found.add(id(first.value))
+    return found
+
+
+def labels() -> Iterator[Message]:
+    """What the rows' own choices are called, of our rooms."""
+    from django.apps import apps
+
+    for model in apps.get_models():
+        if model.__module__.partition(".")[0] in ("people", "inventory", "deploy", "partitions", "probes"):
+            for field in model._meta.get_fields():
+                if getattr(field, "name", "") != "language":
+                    for _, label in getattr(field, "choices", None) or ():
+                        yield Message(CONTEXT, str(label), None)
