@@ -113,6 +113,15 @@ class Action(StrEnum):
     MEMBER_SETTLE = "partitions:member:settle", "brought the board up to"
 
     # portal
+    REQUEST_ASK = "portal:request:ask", "asked for"
+    REQUEST_COMMENT = "portal:request:comment", "commented on the request for"
+    REQUEST_WITHDRAW = "portal:request:withdraw", "withdrew the request for"
+    REQUEST_APPROVE = "portal:request:approve", "approved the request for"
+    REQUEST_DECLINE = "portal:request:decline", "declined the request for"
+    REQUEST_REOPEN = "portal:request:reopen", "opened again the request for"
+    REQUEST_DONE = "portal:request:done", "saw on the fabric the end of the request for"
+    STORAGE_OFFER = "portal:storage:offer", "offered to tenants the storage"
+    STORAGE_KEEP = "portal:storage:keep", "offers to tenants no more the storage"
     TURN_ASK = "portal:turn:ask", "began to gather"
     TURN_BEGIN = "portal:turn:begin", "rolls out by itself"
     TURN_END = "portal:turn:end", "is done with"

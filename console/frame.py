@@ -7,7 +7,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.functional import SimpleLazyObject
 
-from console import lamps
+from console import from_above, lamps
 from console.chain_status import trail_chip, trail_standing
 from deploy import drifting
 from deploy.drift_models import Drift
@@ -164,12 +164,14 @@ def _leaks(request: HttpRequest) -> list[Incident]:
 
 def _navigation(request: HttpRequest) -> list[NavigationItem]:
     items = []
-    pages = [*PAGES, PEOPLE] if is_admin(request.user) or is_auditor(request.user) else PAGES
+    pages = [*PAGES, *from_above.pages()]
+    if is_admin(request.user) or is_auditor(request.user):
+        pages.append(PEOPLE)
     for title, name, icon, key in pages:
         address = reverse(name)
         places = (address, *(reverse(page) for page in INVENTORY)) if name == "console:servers" else (address,)
         places = (address, reverse("console:tenants")) if name == "console:people" else places
-        items.append(NavigationItem(title, address, icon, key, is_current=request.path.startswith(places)))
+        items.append(NavigationItem(str(title), address, icon, key, is_current=request.path.startswith(places)))
     return items
 
 

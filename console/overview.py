@@ -18,8 +18,9 @@ from django.utils import timezone
 from audit.actions import Action
 from audit.models import Event
 from audit.values import ActorKind
-from console import lamps
+from console import from_above, lamps
 from console.by_hand import Spared, Work, spared
+from console.from_above import Need
 from deploy.drift_models import ALARMS, Drift, Watch
 from deploy.models import Fence, HostOutcome, Rollout
 from inventory.models import ManagerHost, Port, PortConflict, Subnet
@@ -52,15 +53,6 @@ class ManagerRow:
     role: lamps.Lamp
     file: lamps.Lamp
     proven_at: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class Need:
-    """Something that waits for a person, and where it is dealt with."""
-
-    lamp: lamps.Lamp
-    sentence: str
-    address: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +215,7 @@ def _needs(subnets: Sequence[Subnet], drifts: _Drifts, managers: list[ManagerRow
         lamp = lamps.port(is_confirmed=False, has_conflict=False)
         address = f"{reverse('console:servers')}?q=trust%3Aunconfirmed"
         needs.append(Need(lamp, f"{_count(unconfirmed, 'port')} nobody has confirmed.", address))
+    needs += from_above.needs()
     for subnet in subnets:
         count = sum(row.host.subnet_id == subnet.pk for row in managers)
         if count < 2:

@@ -39,6 +39,7 @@ class Kind(StrEnum):
     INCIDENT = "incident"
     TRAIL = "trail"
     TENANT = "tenant"
+    REQUEST = "request"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -72,6 +73,9 @@ _KINDS: Final[dict[str, Kind | None]] = {
     "partitions:member:settle": Kind.PARTITION,
     "partitions:server:": Kind.SERVER,
     "portal:": None,
+    "portal:request:": Kind.REQUEST,
+    "portal:storage:": Kind.REQUEST,
+    "portal:turn:": Kind.STAGED,
     "deploy:": Kind.ROLLOUT,
     "deploy:drift:": Kind.DRIFT,
     "deploy:host-check:": Kind.MANAGER,
@@ -84,7 +88,7 @@ _KINDS: Final[dict[str, Kind | None]] = {
 }
 
 # A tenant learns that something of theirs changed. What the provider stages, looks at and rolls out is not theirs.
-_OF_TENANTS: Final = frozenset({Kind.PARTITION, Kind.SERVER, Kind.PROBE, Kind.INCIDENT})
+_OF_TENANTS: Final = frozenset({Kind.PARTITION, Kind.SERVER, Kind.PROBE, Kind.INCIDENT, Kind.REQUEST})
 
 
 def kind_of(action: str) -> Kind | None:

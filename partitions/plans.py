@@ -17,7 +17,7 @@ from deploy.files import Standing
 from deploy.models import Observation, Revision
 from deploy.queries import current_revision, latest_observation, observed_fabric, port_histories
 from inventory.models import ManagerHost, Server, Subnet
-from partitions import handover, mirror, refusals
+from partitions import handover, mirror, quotas, refusals
 from partitions.desired import wanted_table
 from partitions.errors import NoRevision
 from partitions.handover import Waiting
@@ -245,6 +245,7 @@ def draw_up_plan(
             *_into_retired(changes),
             *unconfirmed(changes),
             *without_their_replacement(changes, replaced),
+            *quotas.too_many(plan, table, current, subnet),
         ),
         managers=tuple(ManagerHost.objects.filter(subnet=subnet).order_by("name").values_list("name", flat=True)),
     )

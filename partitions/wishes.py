@@ -17,7 +17,7 @@ from audit.record import Draft, record_all
 from audit.values import Actor
 from inventory.models import Server, Subnet
 from inventory.subjects import server_subject
-from partitions import mirror, refusals, staged_rows
+from partitions import mirror, quotas, refusals, staged_rows
 from partitions.doer import Doer, as_actor, as_person
 from partitions.errors import MoveRefused
 from partitions.models import MembershipKind, Partition, StagedChange
@@ -79,6 +79,7 @@ def stage(
     Raises MoveRefused when a target takes no members any more, and then stages none.
     """
     person = as_person(actor)
+    rooms = quotas.Rooms.held_for(wish.target for wish in wishes)
     for subnet in {wish.server.subnet for wish in wishes}:
         mirror.catch_up(subnet)
     hold([wish.source for wish in wishes], [wish.target for wish in wishes])
@@ -87,7 +88,7 @@ def stage(
     drafts: list[Draft] = []
     staged: list[Wish] = []
     for turn in _turns(wishes):
-        decided = _decide({at: wishes[at] for at in turn}, person, outcomes)
+        decided = _decide({at: wishes[at] for at in turn}, person, outcomes, rooms)
         for one, after in zip(
             decided, write(decided, person=person, reason=reason, for_tenant=for_tenant), strict=True
         ):
@@ -127,7 +128,9 @@ def _turns(wishes: Sequence[Wish]) -> list[list[int]]:
     return turns
 
 
-def _decide(turn: Mapping[int, Wish], person: User, outcomes: list[MoveRefused | None]) -> list[Decided]:
+def _decide(
+    turn: Mapping[int, Wish], person: User, outcomes: list[MoveRefused | None], rooms: quotas.Rooms
+) -> list[Decided]:
     """What stands of a turn; what does not is told in `outcomes`."""
     standings = Standing.of_all(wish.server for wish in turn.values())
     changing: dict[Subnet, refusals.UnderWay | None] = {}
@@ -137,7 +140,9 @@ def _decide(turn: Mapping[int, Wish], person: User, outcomes: list[MoveRefused |
     decided: list[Decided] = []
     for at, wish in turn.items():
         try:
-            decided.append(decide(wish, standings[wish.server.pk], person, changing[wish.server.subnet]))
+            one = decide(wish, standings[wish.server.pk], person, changing[wish.server.subnet])
+            rooms.take(wish.server, one.wanted)
+            decided.append(one)
         except MoveRefused as refusal:
             outcomes[at] = refusal
     return decided

@@ -14,3 +14,7 @@ class Refused(PortalError):
 
 class OverQuota(Refused):
     """More than the tenant may have; the provider raises it on request."""
+
+
+class RequestMoved(Refused):
+    """A request that is not any more as whoever acts on it saw it; nothing was changed."""

@@ -13,6 +13,7 @@ from portal.door import Seat
 PAGES: Final = (
     (gettext_lazy("My servers"), "servers", "server-2"),
     (gettext_lazy("My partitions"), "partitions", "affiliate"),
+    (gettext_lazy("Requests"), "requests", "list-check"),
 )
 
 

@@ -1,4 +1,4 @@
-"""Turn: a tenant's staged moves on their way out by themselves."""
+"""Turn: a tenant's staged moves on their way out by themselves. Requests are in `request_models.py`."""
 
 from django.conf import settings
 from django.db import models
@@ -7,6 +7,10 @@ from deploy.models import Rollout
 from inventory.models import Subnet
 from people.models import Tenant
 from people.public_id import new_public_id
+from portal.request_models import RequestComment as RequestComment
+from portal.request_models import RequestedServer as RequestedServer
+from portal.request_models import StorageOffer as StorageOffer
+from portal.request_models import TenantRequest as TenantRequest
 
 
 class Turn(models.Model):

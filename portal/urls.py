@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from portal.views import landing, partitions, servers
+from portal.views import decisions, landing, partitions, requests, servers
 
 app_name = "portal"
 urlpatterns = [
@@ -16,4 +16,15 @@ urlpatterns = [
     path("portal/<str:tenant>/partitions/<str:public_id>/", partitions.partition, name="partition"),
     path("portal/<str:tenant>/partitions/<str:public_id>/rename/", partitions.rename, name="partition_rename"),
     path("portal/<str:tenant>/partitions/<str:public_id>/retire/", partitions.retire, name="partition_retire"),
+    path("portal/<str:tenant>/requests/", requests.requests, name="requests"),
+    path("portal/<str:tenant>/requests/<str:public_id>/", requests.request_page, name="request"),
+    path("portal/<str:tenant>/requests/<str:public_id>/comment/", requests.comment, name="request_comment"),
+    path("portal/<str:tenant>/requests/<str:public_id>/withdraw/", requests.withdraw, name="request_withdraw"),
+    path("requests/", decisions.requests, name="operator_requests"),
+    path("requests/offer/", decisions.offer, name="operator_offer"),
+    path("requests/<str:public_id>/", decisions.request_page, name="operator_request"),
+    path("requests/<str:public_id>/approve/", decisions.approve, name="operator_approve"),
+    path("requests/<str:public_id>/decline/", decisions.decline, name="operator_decline"),
+    path("requests/<str:public_id>/reopen/", decisions.reopen, name="operator_reopen"),
+    path("requests/<str:public_id>/comment/", decisions.comment, name="operator_comment"),
 ]

@@ -1,9 +1,12 @@
-"""What a turn waits for, or why it ended, in words for the tenant: they tell of nobody else."""
+"""What a turn waits for, or why it ended, in words for the tenant: they tell of nobody else. And the provider's name."""
 
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_lazy
+
+PROVIDER: Final = gettext_lazy("your provider")  # whoever of it: a tenant is told no names
 
 
 class Why(StrEnum):
