@@ -10,6 +10,7 @@ from inventory.api import Ports, Servers
 from partitions.api import Memberships, Partitions, StagedChanges
 from partitions.api_plans import Plans, RolloutsFromPlans
 from people.api.resources import Resource
+from portal.api import Requests
 from probes.api import IsolationChecks, ProbeRuns, ProbeScopes
 
 app_name = "api"
@@ -30,6 +31,7 @@ RESOURCES: Final[dict[str, type[Resource]]] = {
     "probes/scopes": ProbeScopes,
     "probes/runs": ProbeRuns,
     "probes/isolation": IsolationChecks,
+    "requests": Requests,
     "audit/events": AuditEvents,
 }
 _AT_LIST: Final = {"get": "list", "post": "create"}
@@ -51,5 +53,6 @@ urlpatterns = [
     path("staged-changes/discard", StagedChanges.as_view({"post": "discard"}), name="staged_changes_discard"),
     path("rollouts/<str:id>/cancel", RolloutsFromPlans.as_view({"post": "cancel"}), name="rollouts_cancel"),
     path("rollouts/<str:id>/confirm", RolloutsFromPlans.as_view({"post": "confirm"}), name="rollouts_confirm"),
+    path("requests/<str:id>/comments", Requests.as_view({"post": "comment"}), name="requests_comment"),
     *_patterns(),
 ]

@@ -212,6 +212,12 @@ REST_FRAMEWORK = {
     "URL_FORMAT_OVERRIDE": None,
     "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
 }
+_ENUMS = {  # what the API's description calls them, where several fields have one name
+    "RolloutState": "deploy.models.Rollout.State", "LookState": "deploy.models.Observation.State",
+    "MembershipKind": "partitions.models.MembershipKind", "DriftKind": "deploy.models.Drift.Kind",
+    "ProbeRunState": "probes.models.ProbeRun.State", "IsolationCheckState": "probes.models.IsolationCheck.State",
+    "RequestState": "portal.models.TenantRequest.State", "RequestKind": "portal.models.TenantRequest.Kind",
+}  # fmt: skip
 SPECTACULAR_SETTINGS = {
     "TITLE": "FabricUI",
     "VERSION": "1",
@@ -225,13 +231,7 @@ SPECTACULAR_SETTINGS = {
         "people.api.schema.provider_only_is_optional",
     ],
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
-    "ENUM_NAME_OVERRIDES": {
-        "RolloutState": "deploy.models.Rollout.State",
-        "LookState": "deploy.models.Observation.State",
-        "MembershipKind": "partitions.models.MembershipKind",
-        "ProbeRunState": "probes.models.ProbeRun.State",
-        "IsolationCheckState": "probes.models.IsolationCheck.State",
-    },
+    "ENUM_NAME_OVERRIDES": _ENUMS,
 }
 
 # --- database -----------------------------------------------------------------------------------------------

@@ -28,8 +28,8 @@ def servers_wanted(tenant: Tenant) -> set[int]:
     left = StagedChange.objects.filter(port=OuterRef("port"), partition=OuterRef("partition"), kind_to=None)
     stay = Membership.objects.filter(partition__tenant=tenant).exclude(Exists(left))
     come = StagedChange.objects.filter(partition__tenant=tenant).exclude(kind_to=None)
-    found = {*stay.values_list("port__hca__server", flat=True), *come.values_list("port__hca__server", flat=True)}
-    return {server for server in found if server is not None}
+    of_servers = (rows.exclude(port__hca=None).values_list("port__hca__server", flat=True) for rows in (stay, come))
+    return {server for servers in of_servers for server in servers}
 
 
 @dataclass(slots=True)
@@ -45,7 +45,9 @@ class Rooms:
         the last place away. No query without a tenant, one without a quota. Tenants come before subnets, those before
         partitions.
         """
-        ids = {partition.tenant_id for partition in targets if partition is not None} - {None}
+        ids = {
+            partition.tenant_id for partition in targets if partition is not None and partition.tenant_id is not None
+        }
         if not ids:
             return cls()
         limited = Tenant.objects.filter(pk__in=ids).exclude(most_servers=None).order_by("pk")

@@ -19,7 +19,7 @@ from inventory.models import Server, Subnet
 from partitions import quotas
 from partitions.models import Partition
 from people.actor import actor_of
-from people.models import Tenant, TenantRole
+from people.models import Tenant, TenantRole, User
 from portal import sight
 from portal.door import Seat
 from portal.errors import OverQuota, Refused, RequestMoved
@@ -178,7 +178,7 @@ def require_state(held: TenantRequest, *wanted: TenantRequest.State, is_for_tena
     raise RequestMoved(f"{said} {mend}")
 
 
-def say(request: TenantRequest, *, person: object, by_provider: bool, text: str) -> RequestComment:
+def say(request: TenantRequest, *, person: User, by_provider: bool, text: str) -> RequestComment:
     """Write a comment, without its event. Raises Refused for an empty one, a long one, or when there are too many."""
     said = text.strip()
     if not said or len(said) > LONGEST:

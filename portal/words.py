@@ -1,4 +1,4 @@
-"""What a turn waits for, or why it ended, in words for the tenant: they tell of nobody else. And the provider's name."""
+"""What a turn waits for, or why it ended, in words for the tenant: they tell of nobody else. And the provider's."""
 
 from datetime import datetime
 from enum import StrEnum

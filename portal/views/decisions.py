@@ -51,7 +51,7 @@ def _list(request: HttpRequest, *, error: str = "", status: int = 200) -> HttpRe
     }
     if request.htmx:  # type: ignore[attr-defined]
         return render(request, "portal/operator_requests.html#live", page, status=status)
-    offered = [offer.partition_id for offer in page["offers"]]  # type: ignore[attr-defined]
+    offered = [offer.partition_id for offer in page["offers"]]
     free = Partition.objects.in_use().filter(tenant=None).exclude(pk__in=offered)
     page["offerable"] = list(free.order_by("name"))
     return render(request, "portal/operator_requests.html", page, status=status)

@@ -11,6 +11,8 @@ from deploy.models import Qualification, Rollout
 from inventory.models import EnrolmentToken, ManagerHost, Port, PortConflict, ServerCredential
 from people.models import Tenant, TenantRole, User
 from people.operations import create_token
+from portal import asking
+from portal.door import Seat
 from probes import operations
 from probes.models import Incident, IsolationCheck, ProbeRun
 from probes.schedule import LoadMode
@@ -149,6 +151,7 @@ def everything() -> Everything:
         arguments[f"console:tenant{step}"] = [provider.acme.public_id]
     arguments["console:tenant_policy"] = [provider.acme.public_id]
     _portal(arguments, ids, provider.acme.public_id)
+    arguments |= _requests(people["member"], provider)
     forms = {
         "console:board_move": {
             "server": ids["server"], "source": site.training.public_id, "target": site.inference.public_id,
@@ -160,6 +163,7 @@ def everything() -> Everything:
             "server": ids["server"], "source": site.training.public_id, "target": site.inference.public_id,
         },
         "portal:take_back": {"server": ids["server"]},
+        "portal:operator_offer": {"partition": site.storage.public_id},
         "console:tenant_policy": {"moves": "ALONE", "most_partitions": "4", "most_rollouts_per_hour": "2"},
         "console:plan": {"observation": look.public_id, "selection": "all"},
         "console:adoption_adopt": {"observation": look.public_id},
@@ -191,6 +195,23 @@ def _portal(arguments, ids, acme) -> None:
     arguments["portal:server"] = [acme, ids["server"]]
     for name in ("partition", "partition_rename", "partition_retire"):
         arguments[f"portal:{name}"] = [acme, ids["partition"]]
+
+
+def _requests(member, provider) -> dict[str, list[object]]:
+    """A request of a member of Acme, in the addresses of its tenant's pages, the operator's and the API's."""
+    seat = Seat(member, provider.acme, TenantRole.Role.MEMBER)
+    key = asking.ask_more_servers(seat=seat, subnet=provider.subnet, count=1, why="more").public_id
+    acme = provider.acme.public_id
+    found: dict[str, list[object]] = {
+        "portal:requests": [acme],
+        "api:requests_comment": [key],
+        "api:requests_one": [key],
+    }
+    for name in ("request", "request_comment", "request_withdraw"):
+        found[f"portal:{name}"] = [acme, key]
+    for name in ("request", "approve", "decline", "reopen", "comment"):
+        found[f"portal:operator_{name}"] = [key]
+    return found
 
 
 def _probes(provider, partition) -> Probed:
