@@ -135,7 +135,9 @@ def offer_storage(*, partition: Partition, words: str, actor: Doer) -> StorageOf
 @transaction.atomic
 def keep_storage(*, partition: Partition, actor: Doer) -> None:
     """Offer it no more; who shares it already goes on. Idempotent."""
-    if StorageOffer.objects.filter(partition=partition).delete()[0]:
+    offer = StorageOffer.objects.select_for_update().filter(partition=partition).first()
+    if offer is not None:
+        offer.delete()
         record(action=Action.STORAGE_KEEP, actor=as_actor(actor), subject=partition_subject(partition))
 
 
