@@ -63,7 +63,7 @@ class Tenant(models.Model):  # type: ignore[django-manager-missing]  # that of t
     # What its people may do by themselves (people/tenant_policy.py). The database has the defaults too: code of before
     # these columns writes rows without them.
     moves = models.CharField(max_length=5, choices=Moves, default=Moves.WAIT, db_default="WAIT")
-    most_servers = models.PositiveIntegerField(null=True)  # that it may ask for; None: as many as it likes
+    most_servers = models.PositiveIntegerField(null=True)  # that it may have; None: as many as it likes
     most_partitions = models.PositiveIntegerField(default=8, db_default=8)
     most_rollouts_per_hour = models.PositiveIntegerField(default=6, db_default=6)
 

@@ -74,4 +74,4 @@ def _words(why: Why) -> str:
         Why.PEOPLE: gettext("Whoever staged them may not act for it any more."),
         Why.UNSAFE: gettext("The plan asks a person something."),
         Why.SILENT: gettext("A port has no link or did not answer, so nobody could prove the change."),
-    }.get(why, gettext("Its moves wait for an operator."))
+    }.get(why, gettext("By its policy none goes out by itself."))

@@ -74,7 +74,7 @@ def lamp(state: str) -> Lamp:
     """The lamp of a state."""
     return {
         State.OPEN: Lamp(Colour.WARN, "hourglass", gettext("open")),
-        State.APPROVED: Lamp(Colour.BUSY, "check", gettext("approved")),
+        State.APPROVED: Lamp(Colour.BUSY, "loader-2", gettext("approved")),
         State.DECLINED: Lamp(Colour.BAD, "ban", gettext("declined")),
         State.WITHDRAWN: Lamp(Colour.IDLE, "circle-minus", gettext("withdrawn")),
         State.DONE: Lamp(Colour.GOOD, "circle-check", gettext("done")),

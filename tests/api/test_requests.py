@@ -1,5 +1,9 @@
 """Requests by programs: a tenant's people ask and withdraw, operators answer, nobody learns of anybody else."""
 
+import json
+import re
+from pathlib import Path
+
 import pytest
 
 from partitions.models import StagedChange
@@ -195,3 +199,18 @@ def test_a_member_of_one_tenant_is_still_a_viewer_of_another(tenant, tina, site,
         ask(tenant, site, status=409, tenant=site.provider.bert, kind="MORE_SERVERS", count=1), 409, "refused"
     )
     assert "viewer of Bert" in problem["detail"]
+
+
+def test_the_examples_of_the_docs_are_answered_as_they_say(tenant, site):
+    text = (Path(__file__).resolve().parents[2] / "docs" / "api.md").read_text(encoding="utf-8")
+    section = text.partition("## Requests\n")[2].partition("\n## ")[0]
+    examples = re.findall(r"POST /api/v1/(\S+)\n(\{.*\})\n→ (\d+) (\{.*\})", section)
+    assert len(examples) == section.count("POST ") == 2
+    key = ""
+    for address, body, status, said in examples:
+        answer = tenant.post(
+            address.replace("{request}", key), json.loads(body.replace("{acme}", site.provider.acme.public_id))
+        )
+        assert answer.status_code == int(status), answer.content
+        assert answer.json() | json.loads(said) == answer.json()
+        key = answer.json()["id"]

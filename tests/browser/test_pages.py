@@ -13,6 +13,7 @@ from audit.models import Event
 from deploy.models import HostCheck, Observation, Rollout, RolloutStep
 from inventory.models import EnrolmentToken, HistoryEntry, ManagerHost, Port, PortConflict, Server, ServerCredential
 from partitions import operations
+from portal.models import TenantRequest
 from subnet.default import OPEN
 from tests.console.drifted import everything
 
@@ -130,6 +131,12 @@ def addresses(site) -> dict[str, str]:
         pages[room] = reverse(f"console:{room}")
     pages["person"] = reverse("console:person", args=[site.provider.otto.public_id])
     pages["tenant"] = reverse("console:tenant", args=[site.provider.acme.public_id])
+    made = TenantRequest.objects.create(
+        tenant=site.provider.acme, subnet=site.provider.subnet, kind="MORE_SERVERS", count=2, why="more",
+        asked_by=site.provider.otto, asked_at=timezone.now(),
+    )  # fmt: skip
+    pages["requests"] = reverse("portal:operator_requests")
+    pages["request"] = reverse("portal:operator_request", args=[made.public_id])
     pages["nothing"] = "/nonsense/"
     for name in ("mfa_index", "mfa_activate_totp", "account_change_password", "account_logout", "tokens"):
         pages[name] = reverse(name)

@@ -13,6 +13,7 @@ from people.models import Tenant
 from portal import turns
 from portal.models import Turn
 from tests.browser.test_pages import violations
+from tests.portal import asked
 from tests.portal.conftest import Portal, people
 
 pytestmark = pytest.mark.browser
@@ -107,6 +108,7 @@ def addresses(portal):
     return [
         portal.address("servers"), portal.address("server", site.provider.servers[0].public_id),
         portal.address("partitions"), portal.address("partition", site.training.public_id),
+        portal.address("requests"), portal.address("request", asked.storage(portal).public_id),
     ]  # fmt: skip
 
 
