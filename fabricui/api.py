@@ -10,7 +10,7 @@ from inventory.api import Ports, Servers
 from partitions.api import Memberships, Partitions, StagedChanges
 from partitions.api_plans import Plans, RolloutsFromPlans
 from people.api.resources import Resource
-from portal.api import Requests
+from portal.api import Requests, StorageOffers
 from probes.api import IsolationChecks, ProbeRuns, ProbeScopes
 
 app_name = "api"
@@ -32,6 +32,7 @@ RESOURCES: Final[dict[str, type[Resource]]] = {
     "probes/runs": ProbeRuns,
     "probes/isolation": IsolationChecks,
     "requests": Requests,
+    "storage-offers": StorageOffers,
     "audit/events": AuditEvents,
 }
 _AT_LIST: Final = {"get": "list", "post": "create"}

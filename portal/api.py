@@ -22,7 +22,16 @@ from people.models import TenantRole
 from people.permissions import is_operator, is_somebodys
 from people.scopes import register
 from portal import asking, deciding, sight
-from portal.api_shown import DECLINE, AskBody, CommentBody, DecideBody, RequestFilters, RequestShown, RequestWhole
+from portal.api_shown import (
+    DECLINE,
+    AskBody,
+    CommentBody,
+    DecideBody,
+    OfferShown,
+    RequestFilters,
+    RequestShown,
+    RequestWhole,
+)
 from portal.door import Seat, seat_of, viewer_sentence
 from portal.errors import OverQuota, PortalError, RequestMoved
 from portal.models import StorageOffer, TenantRequest
@@ -55,6 +64,21 @@ _TAKES: Final = {
     Kind.RETURN_SERVERS: ({"servers"}, {"servers"}),
     Kind.SHARED_STORAGE: ({"partition", "storage"}, {"partition", "storage"}),
 }
+
+
+class StorageOffers(Resource):
+    """Storage of the provider's that tenants may ask to share."""
+
+    read_scope = READ
+
+    @operation(summary="List the storage that may be asked for", shows=OfferShown, lists=True)
+    def list(self, request: Request) -> Response:
+        """A page of offers by name."""
+        rows = StorageOffer.objects.visible_to(request.user).select_related("partition")
+        return self.paged(rows, self._lines, by="partition__name", tie="partition__public_id")
+
+    def _lines(self, rows: Iterable[StorageOffer]) -> Any:
+        return OfferShown(rows, many=True).data
 
 
 class Requests(Resource):
@@ -157,8 +181,8 @@ class Requests(Resource):
             partition = named(sight.own_partitions(seat), asked["partition"], where="partition")
         if kind == Kind.SHARED_STORAGE:
             assert partition is not None  # noqa: S101  this kind needs it
-            offers = StorageOffer.objects.filter(partition__public_id=asked["storage"]).select_related("partition")
-            offer = offers.first()
+            offered = StorageOffer.objects.visible_to(self.person).filter(partition__public_id=asked["storage"])
+            offer = offered.select_related("partition").first()
             if offer is None:
                 raise named_wrong("storage", "There is none of this id.")
             return asking.ask_for_storage(seat=seat, partition=partition, storage=offer.partition, why=why, actor=actor)

@@ -87,6 +87,14 @@ class RequestWhole(RequestShown):
         return list(shown)
 
 
+class OfferShown(Shown):
+    """A partition of the provider's that may be asked for; `id` is the `storage` of a request."""
+
+    id = serializers.CharField(source="partition.public_id")
+    name = serializers.CharField(source="partition.name")
+    words = serializers.CharField()
+
+
 class RequestFilters(filters.FilterSet):  # type: ignore[misc]  # django-filter has no types
     """Which requests."""
 

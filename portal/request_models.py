@@ -122,6 +122,17 @@ class RequestComment(models.Model):
         return f"{self.by} at {self.at}"
 
 
+class StorageOfferQuerySet(models.QuerySet["StorageOffer"]):
+    """Questions about what is offered."""
+
+    def visible_to(self, user: User | AnonymousUser) -> Self:
+        """All for operators and auditors; for a tenant's people those in use, on the fabrics of their partitions."""
+        if may_review(user):
+            return self.all()
+        own = Partition.objects.filter(tenant__in=Tenant.objects.visible_to(user), retired_at=None)
+        return self.filter(partition__retired_at=None, partition__subnet__in=own.order_by().values("subnet"))
+
+
 class StorageOffer(models.Model):
     """A partition of the provider's that tenants may ask to share; they see its name, these words, and no other one."""
 
@@ -129,6 +140,8 @@ class StorageOffer(models.Model):
     words = models.CharField(max_length=120, blank=True)
     by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     at = models.DateTimeField()
+
+    objects = StorageOfferQuerySet.as_manager()
 
     def __str__(self) -> str:
         return self.partition.name

@@ -136,5 +136,5 @@ def sort_of(rates: Sequence[float]) -> str:
 def offers(seat: Seat) -> list[StorageOffer]:
     """The storage that the tenant may ask to share, on the fabrics of its partitions. One query."""
     subnets = sight.own_partitions(seat).filter(retired_at=None).order_by().values("subnet")
-    known = StorageOffer.objects.filter(partition__retired_at=None, partition__subnet__in=subnets)
+    known = StorageOffer.objects.visible_to(seat.person).filter(partition__subnet__in=subnets)
     return list(known.select_related("partition").order_by("partition__name"))

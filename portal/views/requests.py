@@ -67,7 +67,8 @@ def _made(seat: Seat, asked: dict[str, object], servers: list[str]) -> TenantReq
         return asking.ask_to_return(seat=seat, servers=found, why=why)
     partition = _own(seat, str(asked["partition"]))
     if asked["kind"] == Kind.SHARED_STORAGE:
-        offer = StorageOffer.objects.filter(partition__public_id=asked["storage"]).select_related("partition").first()
+        offered = StorageOffer.objects.visible_to(seat.person).filter(partition__public_id=asked["storage"])
+        offer = offered.select_related("partition").first()
         if partition is None or offer is None:
             raise Http404
         return asking.ask_for_storage(seat=seat, partition=partition, storage=offer.partition, why=why)

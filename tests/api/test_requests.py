@@ -43,6 +43,8 @@ def edit(caller, verb, id, body=None, etag=None, **headers):
 
 def test_each_kind_is_asked_for_and_found_again(tenant, operator, site):
     deciding.offer_storage(partition=site.storage, words="", actor=site.provider.olga)
+    assert [item["name"] for item in tenant.items("storage-offers")] == ["storage"]
+    assert tenant.items("storage-offers")[0]["id"] == site.storage.public_id
     bodies = [
         {"kind": "MORE_SERVERS", "count": 3, "sort": "2 ports", "wanted_from": "2199-01-02"},
         {"kind": "RETURN_SERVERS", "servers": [site.provider.servers[0].public_id]},
