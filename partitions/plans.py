@@ -245,7 +245,7 @@ def draw_up_plan(
             *_into_retired(changes),
             *unconfirmed(changes),
             *without_their_replacement(changes, replaced),
-            *quotas.too_many(plan, table, current, subnet),
+            *quotas.too_many(changes, table, current, subnet),
         ),
         managers=tuple(ManagerHost.objects.filter(subnet=subnet).order_by("name").values_list("name", flat=True)),
     )

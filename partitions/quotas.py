@@ -16,9 +16,7 @@ from partitions.errors import MoveRefused
 from partitions.mirror import batches
 from partitions.models import Membership, Partition, StagedChange
 from people.models import Tenant
-from subnet.change import Added
 from subnet.guid import GUID
-from subnet.plan import Plan
 from subnet.policy import Violation
 from subnet.table import PartitionTable
 
@@ -69,14 +67,16 @@ class Rooms:
                 its.add(server.pk)
 
 
-def too_many(plan: Plan, table: PartitionTable, current: PartitionTable, subnet: Subnet) -> Iterable[Violation]:
-    """Refuse a plan that gives a tenant another server than it has, when it has more than it may by that.
+def too_many(
+    changes: Iterable[StagedChange], table: PartitionTable, current: PartitionTable, subnet: Subnet
+) -> Iterable[Violation]:
+    """Refuse a plan of `changes` that gives a tenant another server than it has, when it has more than it may by that.
 
-    No query while nothing joins a tenant's partition, one while no such tenant has a quota.
+    No query while no tenant with a quota is joined: the changes come with their partitions' tenants.
     """
-    joined = {change.tenant for change in plan.found.changes if isinstance(change, Added) and change.tenant is not None}
-    limited = Tenant.objects.filter(slug__in=joined).exclude(most_servers=None).order_by("name") if joined else ()
-    for tenant in limited:
+    joined = {change.partition.tenant for change in changes if change.kind_to is not None}
+    limited = [tenant for tenant in joined if tenant is not None and tenant.most_servers is not None]
+    for tenant in sorted(limited, key=lambda tenant: tenant.name):
         before, after = _servers_in(current, tenant), _servers_in(table, tenant)
         owner: dict[str, tuple[int, str]] = {}
         for batch in batches(sorted(before | after)):

@@ -165,15 +165,16 @@ def require_state(held: TenantRequest, *wanted: TenantRequest.State, is_for_tena
     """
     if held.state in wanted:
         return
-    by = "" if is_for_tenant or held.decided_by is None else gettext(" by %(who)s") % {"who": held.decided_by}
     at = held.ended_at or held.decided_at
     said = {
-        State.OPEN: gettext("It is open again%(by)s."),
-        State.APPROVED: gettext("It was approved%(by)s at %(at)s UTC."),
-        State.DECLINED: gettext("It was declined%(by)s at %(at)s UTC."),
+        State.OPEN: gettext("It is open again."),
+        State.APPROVED: gettext("It was approved at %(at)s UTC."),
+        State.DECLINED: gettext("It was declined at %(at)s UTC."),
         State.WITHDRAWN: gettext("It was withdrawn at %(at)s UTC."),
         State.DONE: gettext("It was done at %(at)s UTC."),
-    }[State(held.state)] % {"by": by, "at": f"{at:%Y-%m-%d %H:%M}" if at is not None else "–"}
+    }[State(held.state)] % {"at": f"{at:%Y-%m-%d %H:%M}" if at is not None else "–"}
+    if not is_for_tenant and held.decided_by is not None and held.state != State.WITHDRAWN:
+        said = f"{said} {gettext('%(who)s answered it.') % {'who': held.decided_by}}"
     mend = gettext("Nothing was changed. Load the page again; if something is missing, say so in a comment.")
     raise RequestMoved(f"{said} {mend}")
 

@@ -89,11 +89,11 @@ def test_one_server_of_the_pool_goes_to_one_tenant():
 
 
 def test_the_last_place_of_a_quota_is_given_once():
-    """Two requests of one tenant, two servers, one place: the tenant is held while it is counted."""
+    """Two requests of one tenant, two servers, two partitions, one place: the tenant is held while it is counted."""
     portal = portal_of()
     provider, site = portal.provider, portal.site
     for _ in range(3):
-        made = [asked.more(portal, count=1, partition=site.training) for _ in range(2)]
+        made = [asked.more(portal, count=1, partition=one) for one in (site.training, site.inference)]
         Tenant.objects.filter(pk=portal.acme.pk).update(most_servers=4)  # it has three
         results = together(
             partial(deciding.approve, request=made[0], actor=provider.olga, servers=[provider.servers[4]]),
