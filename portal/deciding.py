@@ -246,7 +246,8 @@ def _shared(held: TenantRequest) -> tuple[list[Server], Moves, Partition | None]
         )
     leaves = StagedChange.objects.filter(port=OuterRef("port"), partition=OuterRef("partition"), kind_to=None)
     members = Membership.objects.filter(partition=partition).exclude(Exists(leaves))
-    servers = list(Server.objects.filter(hcas__ports__memberships__in=members).distinct().order_by("hostname"))
+    in_it = Exists(members.filter(port__hca__server=OuterRef("pk")))
+    servers = list(Server.objects.filter(in_it).order_by("hostname"))
     if not servers:
         raise Refused(
             gettext("No server is in %(partition)s, so there is nothing to share. Nothing was staged.")

@@ -6,11 +6,14 @@ import pytest
 from django.conf import settings
 from django.db import connection
 
+from audit import follow
 from audit.models import Event
 from partitions.models import StagedChange
+from partitions.selection import Selection
 from people.models import Tenant
 from portal import asking, deciding
 from portal.errors import Refused
+from portal.left_to_operators import left_moves
 from portal.models import TenantRequest
 from tests.console.conftest import settled_site
 from tests.partitions import test_races
@@ -111,3 +114,18 @@ def test_nobody_asks_twice_for_the_same_server():
     for _ in range(3):
         assert won(together(partial(asked.back, portal, 0), partial(asked.back, portal, 0, who="mia"))) == 1
         TenantRequest.objects.update(state="DONE")
+
+
+def test_every_kind_goes_all_the_way_there_too():
+    """The queries of pools, returns, storage and of what is done are other ones there than on SQLite."""
+    portal = portal_of()
+    provider, site = portal.provider, portal.site
+    made = [asked.more(portal, count=1, partition=site.training), asked.back(portal, 2), asked.storage(portal)]
+    assert list(deciding.pool(made[0])) == provider.servers[4:6]
+    deciding.approve(request=made[0], actor=provider.olga, servers=[provider.servers[4]])
+    for one in made[1:]:
+        deciding.approve(request=one, actor=provider.olga)
+    provider.settle(provider.roll_out(provider.olga, Selection.of_tenant(portal.acme), reason="requests"))
+    follow.tick()
+    assert [asked.fresh(one).state for one in made] == ["DONE"] * 3
+    assert left_moves() == []
