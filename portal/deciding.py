@@ -58,11 +58,11 @@ def approve(
             % {"tenant": held.tenant}
         )
     chosen, moves, target = _work(held, servers, partition, said)
-    if target is not None:
-        held.partition = held.partition or target
+    if held.kind == Kind.MORE_SERVERS:
+        held.partition = target
     reason = f"request {held.public_id}{': ' if said else ''}{said}"
     if moves:
-        _stage(moves, _destination(held, target), keep=held.kind == Kind.SHARED_STORAGE, actor=actor, reason=reason)
+        _stage(moves, target, keep=held.kind == Kind.SHARED_STORAGE, actor=actor, reason=reason)
     remember_servers(held, chosen)
     _decide(held, State.APPROVED, person, said)
     after = {"servers": sorted(server.hostname for server in chosen)} if held.kind == Kind.RETURN_SERVERS else None
@@ -169,7 +169,7 @@ def staged_for(request: TenantRequest) -> QuerySet[StagedChange]:
 def _work(
     held: TenantRequest, servers: Collection[Server], partition: Partition | None, said: str
 ) -> tuple[list[Server], Moves, Partition | None]:
-    """The servers it is about, the moves to stage, and the tenant's partition. Raises Refused."""
+    """The servers it is about, the moves to stage, and where they go; None is Unassigned. Raises Refused."""
     if held.kind == Kind.MORE_SERVERS:
         return _more(held, list(servers), partition, said)
     if held.kind == Kind.RETURN_SERVERS:
@@ -256,12 +256,7 @@ def _shared(held: TenantRequest) -> tuple[list[Server], Moves, Partition | None]
     there = Membership.objects.filter(partition=storage, port__hca__server__in=servers).exclude(Exists(leaves))
     coming = StagedChange.objects.filter(partition=storage, port__hca__server__in=servers).exclude(kind_to=None)
     known = {*there.values_list("port__hca__server", flat=True), *coming.values_list("port__hca__server", flat=True)}
-    return servers, [(server, None) for server in servers if server.pk not in known], None
-
-
-def _destination(held: TenantRequest, target: Partition | None) -> Partition | None:
-    """Where what was asked for goes: None is Unassigned."""
-    return {Kind.MORE_SERVERS: target, Kind.SHARED_STORAGE: held.storage}.get(Kind(held.kind))
+    return servers, [(server, None) for server in servers if server.pk not in known], storage
 
 
 def _stage(moves: Moves, target: Partition | None, *, keep: bool, actor: Doer, reason: str) -> None:

@@ -7,6 +7,7 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import expect
 
+from audit import follow
 from inventory.models import Subnet
 from partitions.models import Membership, StagedChange
 from people.models import Tenant
@@ -101,6 +102,31 @@ def test_what_is_refused_goes_back_and_says_why(portal, page):
     expect(card(page, "training", "srv-001")).to_be_visible()
     assert "Bert" not in page.content()
     assert not StagedChange.objects.exists()
+
+
+def test_a_request_is_asked_approved_and_done_by_proof(portal, page, context, sign_in):
+    page.goto(page.base + portal.address("servers"))
+    page.get_by_role("link", name="Requests").click()
+    page.get_by_label("How many").fill("1")
+    page.get_by_label("Into which partition").select_option("training")
+    page.locator("#more-why").fill("the new model")
+    page.get_by_role("button", name="Ask for more servers").click()
+    expect(page.locator("#standing")).to_contain_text("Your provider has not answered yet.")
+    asked_at = page.url
+    sign_in(context, portal.provider.olga)
+    page.goto(page.base + "/")
+    page.get_by_role("link", name="1 request of a tenant waits for an answer.").click()
+    page.get_by_role("link", name="1 more server").click()
+    page.get_by_label("srv-005").check()
+    page.get_by_role("button", name="Approve and stage").click()
+    expect(page.locator("#standing")).to_contain_text("1 server is staged for it")
+    portal.provider.settle(portal.provider.roll_out(portal.provider.olga, reason="the request"))
+    follow.tick()
+    sign_in(context, portal.seats["max"].person)
+    page.goto(asked_at)
+    expect(page.locator("#standing")).to_contain_text("The fabric was read, and shows it.")
+    page.get_by_role("link", name="srv-005").click()
+    expect(page.get_by_role("heading", name="srv-005")).to_be_visible()
 
 
 def addresses(portal):
