@@ -150,7 +150,7 @@ def _on(found: Endpoint, request: HttpRequest) -> HttpResponse:
 
 
 def _off(found: Endpoint, request: HttpRequest) -> HttpResponse:
-    operations.switch_off(endpoint=found, actor=actor_of(request.user), because=_("switched off by a person"))
+    operations.switch_off(endpoint=found, actor=actor_of(request.user), because="switched off by a person")
     messages.success(request, _("It is told nothing any more."))
     return redirect("webhooks:endpoint", public_id=found.public_id)
 

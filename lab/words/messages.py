@@ -143,7 +143,7 @@ def of_python(source: str) -> Iterator[Message]:
 def spoken(source: str) -> Iterator[Message]:
     """The sentences of a module, values as names in braces, and the words of its lamps."""
     tree = ast.parse(source)
-    passed = _docstrings(tree)
+    passed = _docstrings(tree) | _not_for_pages(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("Lamp", "cls"):
             for one in node.args:
@@ -151,6 +151,8 @@ def spoken(source: str) -> Iterator[Message]:
                     yield Message(CONTEXT, one.value, None)
         if isinstance(node, ast.JoinedStr):
             passed |= {id(one) for one in node.values}
+            if id(node) in passed:
+                continue
             if _is_sentence("".join(str(one.value) for one in node.values if isinstance(one, ast.Constant))):
                 yield Message(CONTEXT, pattern_of(node), None)
         elif (
@@ -188,6 +190,29 @@ def _name(expression: str, names: dict[str, str]) -> str:
 
 def _is_sentence(text: str) -> bool:
     return bool(re.search(r"[A-Za-z]{2,} |\w \w", text.strip())) and not re.search(r"<|>|__|%\(|^[a-z_]+\.", text)
+
+
+# Whose words pages never show through `|said`: gettext translates its own, a log is for machines, the rest for programs.
+NOT_SHOWN: Final = frozenset(
+    (*CALLS, "debug", "info", "warning", "exception", "critical", "extend_schema", "OpenApiParameter", "add_argument")
+    + ("TypeError", "AssertionError", "NotImplementedError", "ImproperlyConfigured", "OpenApiResponse", "compile")
+)
+
+
+def _not_for_pages(tree: ast.AST) -> set[int]:
+    """Everything written inside calls of those, in `__repr__`, and in annotations."""
+    found: set[int] = set()
+    for node in ast.walk(tree):
+        parts: list[ast.AST] = []
+        if isinstance(node, ast.Call):
+            name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+            parts = [node] if name in NOT_SHOWN else []
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            parts = [node] if node.name == "__repr__" else [one for one in (node.returns, *node.args.args) if one]
+        elif isinstance(node, ast.AnnAssign):
+            parts = [node.annotation]
+        found |= {id(one) for part in parts for one in ast.walk(part)}
+    return found
 
 
 def _docstrings(tree: ast.AST) -> set[int]:
