@@ -38,12 +38,13 @@ class Listeners:
         self._tasks: list[asyncio.Task[None]] = []
         self._open = 0
         self.ended = 0
+        self.answered = ""  # the first line of the last answer
 
     async def __aenter__(self) -> "Listeners":
         self._tasks = [asyncio.create_task(self._listen(one)) for one in self.listeners]
         await until(lambda: self._open == len(self.listeners) or bool(self.ended), 60)
         if self.ended:
-            raise ConnectionError("a stream ended while the others were opened")
+            raise ConnectionError(f"a stream ended while the others were opened; it was answered {self.answered!r}")
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -59,6 +60,7 @@ class Listeners:
         event = ""
         is_here = False
         try:
+            self.answered = (await reader.readline()).decode().strip()
             while line := await reader.readline():
                 text = line.decode().strip()
                 if text.startswith("event:"):

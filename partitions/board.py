@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from django.db import connection
-from django.db.models import Case, Count, Exists, IntegerField, OuterRef, Q, QuerySet, When
+from django.db.models import Case, Count, Exists, IntegerField, Min, OuterRef, Q, QuerySet, When
 
 from inventory.models import Port, PortConflict, Server, Subnet
 from inventory.ownership import untrusted
@@ -242,14 +242,16 @@ def _servers(subnet: Subnet) -> list[_Server]:
     is_member = Exists(Membership.objects.filter(port=OuterRef("hcas__ports")))
     rows = (
         Server.objects.filter(subnet=subnet)
+        .values_list("pk")  # grouped by it alone: each further column is compared for each of the ports
         .annotate(
+            Min("public_id"),
+            name=Min("hostname"),
             ports=Count("hcas__ports", filter=infiniband | Q(is_member)),
             unconfirmed=Count("hcas__ports", filter=infiniband & untrusted("hcas__ports__")),
             conflict=Case(When(pk__in=disputed, then=1), default=0, output_field=IntegerField()),
             down=Count("hcas__ports", filter=infiniband & _DOWN),
         )
-        .order_by("hostname")
-        .values_list("pk", "public_id", "hostname", "ports", "unconfirmed", "conflict", "down")
+        .order_by("name")
     )
     return [_Server._make(row) for row in _as_they_come(rows)]
 
