@@ -20,6 +20,8 @@ SPRITE = "icons/sprite.svg"
 _ROOT_TAG = re.compile(r"<svg\b[^>]*>(?P<inside>.*)</svg>\s*\Z", re.DOTALL)
 _EMPTY_FRAME = re.compile(r'\s*<path stroke="none" d="M0 0h24v24H0z" fill="none"\s*/>')
 
+_RULE = re.compile(r"(?P<selectors>[^{}]+)\{(?P<what>[^{}]*)\}")
+
 
 class VendorProblem(Exception):
     """A vendored file or package that is not what the lock says; the message says which and how to mend it."""
@@ -27,11 +29,15 @@ class VendorProblem(Exception):
 
 @dataclass(frozen=True, slots=True)
 class VendoredFile:
-    """One committed file; `source` is its path in the npm package, or None when it was written by hand."""
+    """One committed file; `source` is its path in the npm package, or None when it was written by hand.
+
+    Rules of style whose selector contains `without` are left out of it ("" leaves the file as it is).
+    """
 
     path: str
     source: str | None
     sha256: str
+    without: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +63,7 @@ def load_lock(folder: Path) -> tuple[Package, ...]:
 
 
 def _package(value: Mapping[str, Any]) -> Package:
-    files = tuple(VendoredFile(item["path"], item["from"], item["sha256"]) for item in value["files"])
+    files = tuple(VendoredFile(item["path"], item["from"], item["sha256"], item.get("without", "")) for item in value["files"])
     return Package(value["name"], value["version"], value["integrity"], value["licence"], files)
 
 
@@ -70,12 +76,17 @@ def lock_text(packages: tuple[Package, ...]) -> str:
                 "version": package.version,
                 "integrity": package.integrity,
                 "licence": package.licence,
-                "files": [{"path": item.path, "from": item.source, "sha256": item.sha256} for item in package.files],
+                "files": [_described(item) for item in package.files],
             }
             for package in packages
         ]
     }
     return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
+
+
+def _described(item: VendoredFile) -> dict[str, str | None]:
+    value = {"path": item.path, "from": item.source, "sha256": item.sha256}
+    return {**value, "without": item.without} if item.without else value
 
 
 def problems(folder: Path) -> Iterator[str]:
@@ -113,8 +124,34 @@ def unpack(package: Package, tarball: bytes) -> dict[str, bytes]:
                 member = None
             if member is None:
                 raise VendorProblem(f"{package.name} {package.version} has no file {item.source}.")
-            taken[item.path] = member.read()
+            data = member.read()
+            taken[item.path] = without(data, item.without) if item.without else data
     return taken
+
+
+def without(style: bytes, part: str) -> bytes:
+    """A minified style sheet without the selectors that contain `part`, nor the rules that had no others.
+
+    `:has()` of a framework is paid at every change of a page, whether anything on it matches or not (ADR 56).
+    """
+
+    def kept(rule: re.Match[str]) -> str:
+        selectors = [one for one in _selectors(rule["selectors"]) if part not in one]
+        return f"{','.join(selectors)}{{{rule['what']}}}" if selectors else ""
+
+    return _RULE.sub(kept, style.decode("utf-8")).encode("utf-8")
+
+
+def _selectors(text: str) -> list[str]:
+    """The selectors of a list; a comma inside of :is(…) or :not(…) is none of the list's."""
+    found, depth = [""], 0
+    for letter in text:
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and not depth:
+            found.append("")
+        else:
+            found[-1] += letter
+    return found
 
 
 def sprite(folder: Path) -> bytes:

@@ -85,3 +85,14 @@ def test_every_icon_that_a_page_names_is_there_and_none_is_idle():
 def test_every_licence_is_kept():
     for package in vendored.load_lock(VENDOR):
         assert any(item.path.endswith("LICENSE") for item in package.files), package.name
+
+
+def test_rules_are_left_out_by_a_part_of_their_selector_and_nothing_else_is_touched():
+    style = b"@charset \"x\";a:hover,b:is(c:has(d),e),f{g:h}@media (i){j:has(k){l:m}n{o:p}}q:not(r,s:has(t)),u{v:w}"
+    assert vendored.without(style, ":has(") == b'@charset "x";a:hover,f{g:h}@media (i){n{o:p}}u{v:w}'
+    assert vendored.without(style, "nowhere") == style
+
+
+def test_no_vendored_style_asks_what_an_element_has():
+    """Each such selector is matched anew at every change of a board of 5,000 cards (ADR 56)."""
+    assert [path.name for path in VENDOR.rglob("*.css") if ":has(" in path.read_text(encoding="utf-8")] == []
