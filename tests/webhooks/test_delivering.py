@@ -13,6 +13,7 @@ from django.utils import timezone
 from audit.models import Event
 from audit.values import SYSTEM
 from webhooks import delivering, operations, sealing
+from webhooks.errors import BadEndpoint
 from webhooks.models import Delivery, Endpoint
 from webhooks.terms import AT_ONCE, CLAIMED_FOR, OF_ONE, PAUSES
 
@@ -226,3 +227,16 @@ def test_old_messages_are_forgotten_and_waiting_ones_are_not(add):
     Delivery.objects.filter(pk=done.pk).update(state="DELIVERED", finished_at=now - timedelta(days=15))
     assert operations.forget_old(now=now) == 1
     assert Delivery.objects.get() == waits
+
+
+def test_what_the_site_allows_its_own_programs_is_no_tenants(add, receiver, acme):
+    """Neither when it is made nor, should such a row be there, when it is sent."""
+    inside = f"http://127.0.0.1:{receiver.port}/x"
+    with pytest.raises(BadEndpoint, match="inner network"):
+        operations.create_endpoint(name="x", url=inside, kinds=["rollout"], tenant=acme, actor=SYSTEM)
+    endpoint, _ = add()
+    Endpoint.objects.filter(pk=endpoint.pk).update(tenant=acme)
+    operations.send_test(endpoint=endpoint, actor=SYSTEM)
+    assert delivering.deliver(now=timezone.now()) == 0
+    assert receiver.taken == []
+    assert "inner network" in Delivery.objects.get().failure
