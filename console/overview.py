@@ -27,6 +27,7 @@ from inventory.models import ManagerHost, Port, PortConflict, Subnet
 from partitions.models import StagedChange, StagedDefault
 from people.models import User
 from probes.models import Incident
+from webhooks.models import Endpoint
 
 LATE: Final = 4  # intervals without a look, after which what was seen is no longer believed
 NEWEST: Final = 5  # rollouts
@@ -216,6 +217,11 @@ def _needs(subnets: Sequence[Subnet], drifts: _Drifts, managers: list[ManagerRow
         address = f"{reverse('console:servers')}?q=trust%3Aunconfirmed"
         needs.append(Need(lamp, f"{_count(unconfirmed, 'port')} nobody has confirmed.", address))
     needs += from_above.needs()
+    silent = Endpoint.objects.given_up().count()
+    if silent:
+        lamp = lamps.Lamp(lamps.Colour.WARN, "alert-triangle", "webhook")
+        sentence = f"{_count(silent, 'webhook')} took nothing and hears nothing more."
+        needs.append(Need(lamp, sentence, reverse("webhooks:endpoints")))
     for subnet in subnets:
         count = sum(row.host.subnet_id == subnet.pk for row in managers)
         if count < 2:

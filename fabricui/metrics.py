@@ -37,6 +37,7 @@ from fabricui.health import shows_token
 from inventory.models import ManagerHost, Port, PortConflict, Server, Subnet
 from partitions.models import StagedChange
 from probes.models import Incident
+from webhooks.models import Endpoint
 
 BUCKETS_S: Final = (5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600)
 
@@ -164,6 +165,8 @@ def _work() -> Iterator[Metric]:
     yield GaugeMetricFamily("fabricui_staged_ports", "Ports with a staged change.", staged["ports"])
     conflicts = PortConflict.objects.filter(closed_at=None).count()
     yield GaugeMetricFamily("fabricui_port_conflicts_open", "Ports that two servers claim.", conflicts)
+    silent = Endpoint.objects.given_up().count()
+    yield GaugeMetricFamily("fabricui_webhooks_given_up", "Operators' webhooks that took nothing.", silent)
     yield GaugeMetricFamily("fabricui_servers", "Registered servers.", Server.objects.count())
     yield GaugeMetricFamily("fabricui_ports", "Ports that are known.", Port.objects.count())
 

@@ -63,7 +63,9 @@ def load_lock(folder: Path) -> tuple[Package, ...]:
 
 
 def _package(value: Mapping[str, Any]) -> Package:
-    files = tuple(VendoredFile(item["path"], item["from"], item["sha256"], item.get("without", "")) for item in value["files"])
+    files = tuple(
+        VendoredFile(item["path"], item["from"], item["sha256"], item.get("without", "")) for item in value["files"]
+    )
     return Package(value["name"], value["version"], value["integrity"], value["licence"], files)
 
 

@@ -260,9 +260,8 @@ def _as_they_come(asked: QuerySet[Any, tuple[Any, ...]]) -> list[tuple[Any, ...]
     """The rows of texts and numbers just as the database gives them: Django looks at each value by itself, which takes
     half as long as the query.
     """
-    sql, params = asked.query.get_compiler(connection=connection).as_sql()
     with connection.cursor() as cursor:
-        cursor.execute(sql, params)
+        cursor.execute(*asked.query.get_compiler(connection=connection).as_sql())
         rows: list[tuple[Any, ...]] = cursor.fetchall()
     return rows
 

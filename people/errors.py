@@ -63,3 +63,7 @@ class NotOffboarded(PeopleError):
 
 class BadPolicy(PeopleError):
     """A policy of a tenant that is none."""
+
+
+class BadName(PeopleError):
+    """A name with characters that nobody sees."""

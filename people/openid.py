@@ -30,6 +30,7 @@ from people import operations
 from people.actor import person_subject
 from people.errors import LastAdmin
 from people.models import User
+from people.names import only_seen
 
 NEEDED: Final = ("authorization_endpoint", "token_endpoint", "userinfo_endpoint", "jwks_uri", "issuer")
 RANK: Final = ("ADMIN", "OPERATOR", "AUDITOR")  # of several groups the strongest role counts
@@ -98,7 +99,9 @@ class OpenIDAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # allau
         with transaction.atomic():
             # allauth empties a name that is taken.
             person.username = _free_name(str(sociallogin.account.extra_data["userinfo"].get("preferred_username", "")))
-            person.first_name, person.last_name = person.first_name[:150], person.last_name[:150]
+            person.first_name, person.last_name = (
+                only_seen(name)[:150] for name in (person.first_name, person.last_name)
+            )
             person.email = ""
             person.role = _role(sociallogin)
             person.set_unusable_password()

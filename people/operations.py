@@ -32,6 +32,7 @@ from people.errors import (
     TooManyTokens,
 )
 from people.models import Tenant, TenantRole, Token, User
+from people.names import looks, plain_name
 from people.scopes import scopes_of
 
 MOST_TOKENS: Final = 20  # a person's, expired ones as well: they stay until somebody revokes them
@@ -55,8 +56,9 @@ def create_person(
 ) -> User:
     """Create a person with `role` for the provider; `name` is what pages call them.
 
-    Raises PersonExists, and ValidationError with sentences for a weak password or a bad username.
+    Raises PersonExists, BadName, and ValidationError with sentences for a weak password or a bad username.
     """
+    name = plain_name(name)
     person = User(username=username, first_name=name, role=User.Role(role))
     person.clean_fields(exclude=["password"])
     validate_password(password, person)
@@ -131,15 +133,17 @@ def others_administer(person: User) -> bool:
 def create_tenant(*, name: str, actor: Actor, slug: str = "") -> Tenant:
     """Create a tenant. Its slug (made from the name if not given) stands in partitions.conf and never changes.
 
-    Raises TenantExists, BadSlug.
+    Raises TenantExists, BadSlug, BadName.
     """
+    name = plain_name(name)
     slug = slug or slugify(name)[:40].strip("-")
     if not slug or slug != slugify(slug) or len(slug) > 40:
         raise BadSlug(
             f"“{slug or name}” cannot name a tenant in partitions.conf. "
             "Give a short name of at most 40 letters a–z, digits and hyphens."
         )
-    if Tenant.objects.filter(name__iexact=name).exists() or Tenant.objects.filter(slug=slug).exists():
+    others = Tenant.objects.values_list("name", "slug")
+    if any(looks(name) == looks(other) or slug == taken for other, taken in others):
         raise TenantExists(f"There is a tenant called {name} (or with the short name {slug}) already.")
     tenant = Tenant.objects.create(name=name, slug=slug)
     record(

@@ -11,6 +11,7 @@ import re
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -20,7 +21,7 @@ from remote.errors import RemoteError
 
 LONGEST_URL: Final = 500
 LONGEST_BODY: Final = 64 * 1024
-TOTAL_S: Final = 6.0  # for everything after the name is resolved
+TOTAL_S: Final = 6.0  # for everything, the look-up of the name as well
 
 type Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 type Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -160,7 +161,8 @@ def post(
     """
     if len(body) > LONGEST_BODY:
         raise NotPosted(f"The message has {len(body)} bytes, and {LONGEST_BODY} are the most.")
-    texts = [target.host] if target.literal is not None else resolver(target.host, target.port)
+    until = time.monotonic() + total_s
+    texts = [target.host] if target.literal is not None else _resolved(resolver, target, total_s)
     addresses = [ipaddress.ip_address(text) for text in texts]
     for address in addresses:
         why = why_not(address, allowed)
@@ -170,7 +172,29 @@ def post(
         raise NotPosted(f"The name {target.host} has no address.")
     if not target.is_tls and not _is_in(addresses[0], allowed):
         raise BadTarget("Without TLS nothing is sent outside of the allowed networks.")
-    return _exchange(target, str(addresses[0]), body, headers, ca_file=ca_file, total_s=total_s)
+    left_s = max(0.1, until - time.monotonic())
+    return _exchange(target, str(addresses[0]), body, headers, ca_file=ca_file, total_s=left_s)
+
+
+def _resolved(resolver: Resolve, target: Target, within_s: float) -> Sequence[str]:
+    """What `resolver` finds in time. The machine's has no bound of its own: whoever runs a name's servers sets it."""
+    found: list[Sequence[str]] = []
+    failed: list[BaseException] = []
+
+    def ask() -> None:
+        try:
+            found.append(resolver(target.host, target.port))
+        except BaseException as error:
+            failed.append(error)
+
+    asking = threading.Thread(target=ask, name="webhook-name", daemon=True)  # left behind when it does not come back
+    asking.start()
+    asking.join(within_s)
+    if failed:
+        raise failed[0]
+    if not found:
+        raise NotPosted(f"The name {target.host} was not resolved in {within_s:.0f} s.")
+    return found[0]
 
 
 def _exchange(

@@ -23,6 +23,7 @@ from remote import posting
 from remote.posting import BadTarget, NotPosted
 from webhooks import sealing
 from webhooks.models import Delivery, Endpoint
+from webhooks.networks import allowed_for
 from webhooks.operations import give_up
 from webhooks.terms import AT_ONCE, CLAIMED_FOR, OF_ONE, PAUSES
 
@@ -56,7 +57,9 @@ def _chosen(now: datetime) -> Sequence[Delivery]:
     """The first few of each endpoint, and of those the ones that wait longest: no backlog stands before another's."""
     place = Window(RowNumber(), partition_by="endpoint", order_by=("next_try_at", "pk"))
     due = Delivery.objects.due(now).filter(endpoint__in=Endpoint.objects.on()).annotate(place=place)
-    return list(due.filter(place__lte=OF_ONE).select_related("endpoint").order_by("next_try_at", "pk")[:AT_ONCE])
+    return list(
+        due.filter(place__lte=OF_ONE).select_related("endpoint__tenant").order_by("next_try_at", "pk")[:AT_ONCE]
+    )
 
 
 def _claim(row: Delivery, now: datetime) -> bool:
@@ -82,7 +85,7 @@ def _posted(row: Delivery, body: bytes, secret: str, url: str) -> Tried:
         "FabricUI-Timestamp": str(timestamp),
         "FabricUI-Signature": sealing.signature(secret=secret, timestamp=timestamp, body=body),
     }
-    allowed = settings.WEBHOOK_NETWORKS
+    allowed = allowed_for(row.endpoint.tenant)
     target = posting.parse(url, allowed=allowed)
     return Tried(posting.post(target, body, headers, allowed=allowed, ca_file=settings.WEBHOOK_CA_FILE))
 

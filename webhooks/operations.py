@@ -6,7 +6,6 @@ An address may say much about who it belongs to, so that events name its host al
 from collections.abc import Iterable
 from datetime import datetime
 
-from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
@@ -20,6 +19,7 @@ from webhooks import sealing
 from webhooks.errors import BadEndpoint, TooManyEndpoints
 from webhooks.kinds import Kind, chosen
 from webhooks.models import Delivery, Endpoint
+from webhooks.networks import allowed_for
 from webhooks.terms import DELIVER, KEPT, MOST_ENDPOINTS
 
 
@@ -39,7 +39,7 @@ def create_endpoint(
     if not name.strip() or not wanted:
         raise BadEndpoint("Give it a name, and choose at least one thing that it is told of.")
     try:
-        target = posting.parse(url, allowed=settings.WEBHOOK_NETWORKS)
+        target = posting.parse(url, allowed=allowed_for(tenant))
     except posting.BadTarget as error:
         raise BadEndpoint(str(error)) from error
     secret = sealing.new_secret()

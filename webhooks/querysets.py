@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from django.contrib.auth.models import AnonymousUser
 from django.db import models
 
+from audit.actions import Action
+from audit.models import Event
 from people.permissions import may_review
 
 if TYPE_CHECKING:
@@ -32,6 +34,15 @@ class EndpointQuerySet(models.QuerySet["Endpoint"]):
     def on(self) -> EndpointQuerySet:
         """Keep those that are told: switched on, and of no tenant that is suspended."""
         return self.filter(off_since=None, tenant__suspended_at=None)
+
+    def given_up(self) -> EndpointQuerySet:
+        """Keep the operators' own that were switched off because they took nothing: no person did that."""
+        said = Event.objects.filter(
+            action=Action.WEBHOOK_GIVE_UP,
+            subject_key=models.OuterRef("public_id"),
+            at__gte=models.OuterRef("off_since"),
+        )
+        return self.filter(models.Exists(said), tenant=None, off_since__isnull=False)
 
 
 class DeliveryQuerySet(models.QuerySet["Delivery"]):

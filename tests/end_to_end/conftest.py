@@ -14,6 +14,14 @@ from lab.orders import ROGUE
 from lab.rows import enrol_site, register_servers
 from lab.settling import TRIES, settle
 from lab.site import Site
+from tests.end_to_end.running_demo import Demo, running_demo
+
+
+@pytest.fixture(scope="package")
+def demo(tmp_path_factory) -> Iterator[Demo]:
+    """The real demo, with a broker, workers, beat and doors of its own."""
+    with running_demo(tmp_path_factory.mktemp("demo") / "d") as demo:
+        yield demo
 
 
 @pytest.fixture(scope="session")

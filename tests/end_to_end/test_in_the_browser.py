@@ -1,65 +1,21 @@
 """The main job as an operator does it: the real demo, a real drag, and tables that another program reads."""
 
-import os
-import re
-import shutil
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import expect
 
-from lab.free_ports import free_port
-from lab.site import Site
 from subnet.diagnostics import parse_smpquery_pkeys
 from tests.browser.conftest import browser_type_launch_args  # noqa: F401  a fixture of that folder
+from tests.end_to_end.running_demo import SERVERS
 
 pytestmark = pytest.mark.browser
 
-SERVERS, HCAS = 6, 2
-READY_WITHIN_S = 240
 PROVEN_WITHIN_MS = 120_000
 SHOWN_WITHIN_S = 90  # one round of the watch (30 s) on a machine that does much else
-
-
-class Demo:
-    """A running `./run demo`, as it was printed to the person who started it."""
-
-    def __init__(self, said: str, folder: Path) -> None:
-        self.url = re.search(r"http://\S+", said)[0]
-        self.password = re.search(r"operator\s+(\S+)", said)[1]
-        self.lab = folder / "lab"
-        self.site = Site.attach(self.lab)
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory) -> Iterator[Demo]:
-    # Short: a socket's path has at most 107 bytes.
-    folder = tmp_path_factory.mktemp("demo") / "d"
-    said, log = folder.with_name("said"), folder.with_name("log")
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("DATABASE", "DJANGO"))}
-    with said.open("wb") as output, log.open("wb") as errors:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "lab", "demo", "--servers", str(SERVERS), "--hcas", str(HCAS),
-             "--port", str(free_port()), "--dir", str(folder)],
-            stdout=output, stderr=errors, stdin=subprocess.DEVNULL, env=environment,
-        )  # fmt: skip
-    try:
-        deadline = time.monotonic() + READY_WITHIN_S
-        while "Stop with Ctrl-C" not in said.read_text(encoding="utf-8"):
-            if process.poll() is not None or time.monotonic() > deadline:
-                pytest.fail(f"the demo did not come up: {log.read_text(encoding='utf-8')[-3000:]}")
-            time.sleep(0.1)
-        yield Demo(said.read_text(encoding="utf-8"), folder)
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.wait(timeout=90)
-        shutil.rmtree(folder, ignore_errors=True)
-    assert process.returncode == 130
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import ipaddress
 import socket
+import threading
 import time
 
 import pytest
@@ -235,3 +236,20 @@ def test_nobody_there_and_no_name():
         post(Target("nowhere.example", 443, "/", True), b"", {}, resolver=lambda *_: [])
     with pytest.raises(NotPosted, match="bytes"):
         post(Target("127.0.0.1", port, "/", False), b"x" * (LONGEST_BODY + 1), {}, allowed=LOOPBACK)
+
+
+def test_a_name_that_takes_for_ever_takes_no_more_than_the_whole_time(tls):
+    asked, over = threading.Event(), threading.Event()
+
+    def slow(host, port):
+        asked.set()
+        over.wait(60)
+        return ["127.0.0.1"]
+
+    began = time.monotonic()
+    with pytest.raises(NotPosted, match=r"hooks\.example was not resolved in"):
+        post(parse("https://hooks.example/x"), b"{}", {}, allowed=LOOPBACK, total_s=0.3, resolver=slow)
+    assert asked.is_set()
+    assert time.monotonic() - began < 30
+    over.set()
+    assert tls.taken == []

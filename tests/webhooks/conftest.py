@@ -34,7 +34,8 @@ def add(db, receiver):
     def add(
         name="on-call", kinds=("rollout", "stuck", "drift", "rogue_sm", "leak", "incident"), tenant=None, path="/x"
     ):
-        url = f"http://127.0.0.1:{receiver.port}{path}"
+        here = f"http://127.0.0.1:{receiver.port}{path}"
+        url = here if tenant is None else f"https://hooks.example.com{path}"  # no tenant's leads inside
         return create_endpoint(name=name, url=url, kinds=kinds, tenant=tenant, actor=SYSTEM)
 
     return add

@@ -12,7 +12,9 @@ from django.utils import timezone
 
 from audit.models import Event
 from audit.values import SYSTEM
+from inventory.models import Subnet
 from webhooks import delivering, operations, sealing
+from webhooks.errors import BadEndpoint
 from webhooks.models import Delivery, Endpoint
 from webhooks.terms import AT_ONCE, CLAIMED_FOR, OF_ONE, PAUSES
 
@@ -226,3 +228,36 @@ def test_old_messages_are_forgotten_and_waiting_ones_are_not(add):
     Delivery.objects.filter(pk=done.pk).update(state="DELIVERED", finished_at=now - timedelta(days=15))
     assert operations.forget_old(now=now) == 1
     assert Delivery.objects.get() == waits
+
+
+def test_what_the_site_allows_its_own_programs_is_no_tenants(add, receiver, acme):
+    """Neither when it is made nor, should such a row be there, when it is sent."""
+    inside = f"http://127.0.0.1:{receiver.port}/x"
+    with pytest.raises(BadEndpoint, match="inner network"):
+        operations.create_endpoint(name="x", url=inside, kinds=["rollout"], tenant=acme, actor=SYSTEM)
+    endpoint, _ = add()
+    Endpoint.objects.filter(pk=endpoint.pk).update(tenant=acme)
+    operations.send_test(endpoint=endpoint, actor=SYSTEM)
+    assert delivering.deliver(now=timezone.now()) == 0
+    assert receiver.taken == []
+    assert "inner network" in Delivery.objects.get().failure
+
+
+def test_one_that_was_given_up_is_told_of_until_somebody_sees_to_it(add, client_of, olga, acme, settings):
+    """On the home page and to Prometheus; one that a person switched off, or a tenant's, is not."""
+    settings.METRICS_TOKEN = "s" * 32
+    gone, off, tenants = add()[0], add(name="off")[0], add(name="theirs", tenant=acme)[0]
+    operations.give_up(endpoint=gone, because="It took nothing at 8 tries.")
+    operations.give_up(endpoint=tenants, because="It took nothing at 8 tries.")
+    operations.switch_off(endpoint=off, actor=SYSTEM, because="too loud")
+
+    def told():
+        page = client_of(olga).get("/").content.decode()
+        figures = client_of(olga).get("/metrics", headers={"Authorization": f"Bearer {'s' * 32}"}).content.decode()
+        return "1 webhook took nothing" in page, re.search(r"^fabricui_webhooks_given_up (\S+)$", figures, re.M)[1]
+
+    Subnet.objects.create(name="lab")
+    assert told() == (True, "1.0")
+    operations.switch_on(endpoint=gone, actor=SYSTEM)
+    operations.switch_off(endpoint=gone, actor=SYSTEM, because="by a person this time")
+    assert told() == (False, "0.0")

@@ -118,7 +118,7 @@ def test_a_tenant_is_told_of_its_own_and_learns_nothing_of_others(add, handed, a
 def test_a_tenant_hears_of_rollouts_that_changed_its_partitions(receiver, handed):
     site = settled_site()
     acme, bert = site.provider.acme, site.provider.bert
-    url = f"http://127.0.0.1:{receiver.port}/x"
+    url = "https://hooks.example.com/x"
     made = {
         tenant: create_endpoint(name="own", url=url, kinds=["rollout"], tenant=tenant, actor=SYSTEM)[0]
         for tenant in (acme, bert)
