@@ -192,11 +192,12 @@ def _is_sentence(text: str) -> bool:
     return bool(re.search(r"[A-Za-z]{2,} |\w \w", text.strip())) and not re.search(r"<|>|__|%\(|^[a-z_]+\.", text)
 
 
-# Whose words pages never show through `|said`: gettext translates its own, a log is for machines, the rest for programs.
-NOT_SHOWN: Final = frozenset(
-    (*CALLS, "debug", "info", "warning", "exception", "critical", "extend_schema", "OpenApiParameter", "add_argument")
-    + ("TypeError", "AssertionError", "NotImplementedError", "ImproperlyConfigured", "OpenApiResponse", "compile")
-)
+# Whose words pages never show through `|said`: gettext translates its own, a log is for machines, the rest for
+# programs.
+NOT_SHOWN: Final = frozenset(CALLS) | {
+    "debug", "info", "warning", "exception", "critical", "extend_schema", "OpenApiParameter", "add_argument",
+    "TypeError", "AssertionError", "NotImplementedError", "ImproperlyConfigured", "OpenApiResponse", "compile",
+}  # fmt: skip
 
 
 def _not_for_pages(tree: ast.AST) -> set[int]:

@@ -20,15 +20,16 @@ from audit.actions import Action
 from audit.models import Event
 from audit.values import SYSTEM
 from fabricui import api  # noqa: F401  the rooms' scopes come with it
-from inventory.models import HCA, Port, Server
+from inventory.models import HCA, Port, Server, Subnet
 from live.hints import hints_of, tenant_audience
 from partitions import operations as partitions
 from partitions.models import Membership, Partition, StagedChange
 from people.models import Tenant, TenantRole, User
 from people.operations import create_token
 from people.public_id import new_public_id
-from portal import moves, own_partitions
+from portal import asking, moves, own_partitions
 from portal.door import Seat
+from portal.models import StorageOffer
 from subnet.pkey import PKey
 from tests.api.callers import EVERYTHING, Caller
 from tests.people import matrix
@@ -102,7 +103,14 @@ def two(db, client_of) -> Two:
     token, _ = create_token(person=other, name="canary", lifetime=timezone.timedelta(days=1), actor=SYSTEM, tenant=bert)
     hook = {"name": "canary", "url": "https://canary.example/x", "kinds": ["rollout"], "actor": SYSTEM}
     webhook, _ = create_endpoint(**hook, tenant=bert)
+    elsewhere = Partition.objects.create(
+        subnet=Subnet.objects.create(name="canary"), name="canarystore", pkey=0x7EE, created_at=timezone.now()
+    )
+    StorageOffer.objects.create(partition=elsewhere, words="canary", by=other, at=timezone.now())
+    seat = Seat(other, bert, TenantRole.Role.ADMIN)
+    wish = asking.ask_more_servers(seat=seat, subnet=research.subnet, count=7, why="canary")
     of_bert = {
+        site.arguments["api:requests_one"][0]: wish.public_id,
         acme.public_id: bert.public_id, server.public_id: theirs.public_id, own_port: their_port,
         site.people["viewer"].public_id: other.public_id, site.arguments["token_revoke"][0]: token.token_key,
         site.arguments["webhooks:endpoint"][0]: webhook.public_id,
@@ -222,6 +230,7 @@ SEEN: Final = {
     "Server": 3,
     "StagedChange": 4,
     "Tenant": 1,
+    "TenantRequest": 1,
     "Token": 2,
     "User": 3,
 }
