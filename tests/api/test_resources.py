@@ -198,7 +198,7 @@ def test_where_there_are_two_subnets_one_is_named(operator, site):
     other = Subnet.objects.create(name="other")
     is_problem(operator.post("looks", {}), 400, "invalid")
     assert operator.post("looks", {"subnet": other.public_id}).status_code == 202
-    is_problem(operator.post("looks", {"subnet": "nothing"}), 404, "not_found")
+    is_problem(operator.post("looks", {"subnet": "nothing"}), 400, "invalid")
 
 
 def test_an_auditors_program_sees_all_that_an_operators_does(operator, auditor):
