@@ -288,7 +288,7 @@ def test_status_and_audit(olga, site):
         (("servers", "nobody"), 6), (("move", "nobody", "--to", "training"), 6),
         (("move", "srv-001", "--to", "nowhere"), 6), (("status", "nothing"), 6), (("status", "../audit/events"), 6),
         (("plan", "--selection", "yours"), 6), (("plan", "--subnet", "nowhere"), 6), (("audit", "--since", "soon"), 2),
-        (("rollout",), 3), (("move", "srv-001", "--to", "training"), 3), 
+        (("rollout",), 3), (("move", "srv-001", "--to", "training"), 3),
         (("move", "srv-001", "--from", "inference", "--to", "storage"), 3),
     ],
 )  # fmt: skip
