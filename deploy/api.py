@@ -29,6 +29,7 @@ from inventory.models import Subnet
 from people.api import problems
 from people.api.bodies import Body, Reason, StrictText
 from people.api.once import once
+from people.api.problems import LONGEST
 from people.api.resources import Resource, one_of
 from people.api.schema import operation
 from people.permissions import is_operator, may_review
@@ -105,7 +106,7 @@ class WhyBody(Body):
 class LookBody(Body):
     """Which subnet to look at."""
 
-    subnet = StrictText(required=False, help_text="May be left out where there is only one.")
+    subnet = StrictText(required=False, max_length=20, help_text="May be left out where there is only one.")
 
 
 def reviewed[Row: Any](rows: "QuerySet[Row]", request: Request) -> "QuerySet[Row]":
@@ -114,10 +115,16 @@ def reviewed[Row: Any](rows: "QuerySet[Row]", request: Request) -> "QuerySet[Row
 
 
 def subnet_of(request: Request, public_id: str | None) -> Subnet:
-    """The subnet that is named, or the only one. Raises Http404, and Problem when one has to be named."""
+    """The subnet that is named, or the only one. Raises Problem for one that is not there, or when one has to be named;
+    Http404 for those who see none at all.
+    """
     rows = reviewed(Subnet.objects.all(), request)
-    if public_id:
-        return one_of(rows, public_id=public_id)
+    if public_id and may_review(request.user):
+        named = rows.filter(public_id=public_id[:LONGEST]).first()
+        if named is None:
+            sentence = "There is no subnet of this id."
+            raise problems.Problem("invalid", f"subnet: {sentence}", where="subnet", errors=(("subnet", sentence),))
+        return named
     found = list(rows.order_by("pk")[:2])
     if not found:
         raise Http404

@@ -1,5 +1,9 @@
-"""The wiring: settings, addresses, the Celery app, the command line. Holds no rule."""
+"""The wiring: settings, addresses, the Celery app, the command line. Holds no rule.
 
-from fabricui.celery import app as celery_app
+Nothing is imported here: `fabricui.client` runs where there is no Django. Every process of the server imports the
+Celery app when Django starts (`fabricui/apps.py`).
+"""
 
-__all__ = ["celery_app"]  # every process that queues a task needs the app that knows the broker's address
+import os
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "fabricui.settings")

@@ -36,6 +36,7 @@ from people.models import Tenant
 from people.permissions import is_operator, is_somebodys
 from people.scopes import register
 from subnet.errors import InvalidName, InvalidPKey, SubnetError
+from subnet.pkey import Membership as PortMembership
 from subnet.pkey import PKey
 
 READ: Final = "partitions:read"
@@ -197,8 +198,9 @@ class StagedChanges(Resource):
             places[server.public_id] = place
             moves.append((server, self._partition(move["source"], f"moves[{place}].source")))
         outcomes = operations.stage_moves(
-            moves=moves, target=target, actor=self.actor, keep=asked["keep"], reason=asked["reason"]
-        )
+            moves=moves, target=target, actor=self.actor, keep=asked["keep"], reason=asked["reason"],
+            membership=PortMembership(asked["membership"]) if "membership" in asked else None,
+        )  # fmt: skip
         refused = tuple((f"moves[{places[one.server.public_id]}]", one.refusal) for one in outcomes if one.refusal)
         if refused:  # with it goes what was staged of the others
             raise Problem("refused", refused[0][1], where=refused[0][0], errors=refused)

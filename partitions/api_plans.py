@@ -3,6 +3,7 @@
 from datetime import timedelta
 from typing import Any, Final
 
+import django_filters as filters
 from django.http import Http404
 from django.utils import timezone
 from rest_framework import serializers
@@ -56,6 +57,23 @@ class ViolationShown(Part):
     sentence = serializers.CharField()
 
 
+class HazardShown(Part):
+    """Something to know before the change goes out. It refuses nothing by itself."""
+
+    kind = serializers.CharField(help_text="Of docs/indexes.md.")
+    sentence = serializers.CharField()
+    needs_takeover = serializers.BooleanField(help_text="It only happens if the subnet manager changes meanwhile.")
+    ports = serializers.ListField(child=serializers.CharField())
+
+
+class EffectShown(Part):
+    """A consequence that no port's table shows."""
+
+    kind = serializers.CharField()
+    sentence = serializers.CharField()
+    ports = serializers.IntegerField(allow_null=True, help_text="How many it concerns; null: all.")
+
+
 class FileShown(Part):
     """What becomes of the file of one manager host."""
 
@@ -78,6 +96,8 @@ class PlanShown(Shown):
     servers = serializers.ListField(child=serializers.CharField(), help_text="That move.")
     waiting = serializers.ListField(child=serializers.CharField(), help_text="Servers that must be clean first.")
     violations = ViolationShown(many=True)
+    hazards = HazardShown(many=True)
+    effects = EffectShown(many=True)
     needs_reason = serializers.CharField(allow_null=True, help_text="Why it needs one; null: it does not.")
     affected_ports = serializers.IntegerField()
     ports = PortPlan(many=True, help_text=f"At most {MOST_PORTS}.")
@@ -102,15 +122,24 @@ class RolloutBody(Body):
     )  # fmt: skip
 
 
+class PlanFilters(filters.FilterSet):  # type: ignore[misc]  # django-filter has no types
+    """Which plan."""
+
+    subnet = filters.CharFilter(help_text="A subnet's id; may be left out where there is only one.")
+
+
 class Plans(Resource):
     """Plans, by selection."""
 
     read_scope = READ
+    parameters_of_one = frozenset({"subnet"})
 
-    @operation(summary="Draw the plan of a selection", shows=PlanShown, refuses=("refused", "no_revision"))
+    @operation(
+        summary="Draw the plan of a selection", shows=PlanShown, refuses=("refused", "no_revision"), filters=PlanFilters
+    )
     def retrieve(self, request: Request, id: str) -> Response:
         """The plan of *mine*, *all* or *tenant:ID* on the newest look."""
-        subnet = subnet_of(request, None)
+        subnet = subnet_of(request, request.query_params.get("subnet"))
         drawn = operations.draw_up_plan(subnet=subnet, selection=_selection(id), user=self.person)
         return self.told(PlanShown(_plan(drawn)).data)
 
@@ -171,6 +200,16 @@ def _plan(drawn: DrawnPlan) -> dict[str, Any]:
             {"rule": one.rule, "severity": one.severity, "where": str(one.where), "sentence": one.sentence}
             for one in drawn.violations
         ],
+        "hazards": [
+            {
+                "kind": hazard.kind,
+                "sentence": hazard.sentence,
+                "needs_takeover": hazard.needs_takeover,
+                "ports": [str(guid) for guid in guids],
+            }
+            for hazard, guids in drawn.plan.hazards_told
+        ],
+        "effects": [{"kind": e.kind, "sentence": e.sentence, "ports": e.ports} for e in drawn.plan.effects],
         "needs_reason": " ".join(drawn.plan.unsafe) or None,
         "affected_ports": len(drawn.plan.affected),
         "ports": [_port(port) for port in drawn.plan.ports[:MOST_PORTS]],

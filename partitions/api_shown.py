@@ -127,6 +127,10 @@ class StageBody(Body):
 
     moves = serializers.ListField(child=MoveBody(), min_length=1, max_length=MOST)
     target = StrictText(allow_null=True, max_length=20)
+    membership = serializers.ChoiceField(
+        choices=MembershipKind.choices, required=False,
+        help_text="How they join; left out: full. With the target as source too, they stay there and change to it.",
+    )  # fmt: skip
     keep = StrictFlag(default=False, required=False, help_text="They stay where they are, too.")
     reason = Reason()
 

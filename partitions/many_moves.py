@@ -14,6 +14,7 @@ from partitions.errors import MoveRefused
 from partitions.models import Partition
 from partitions.staging import move
 from partitions.wishes import Wish
+from subnet.pkey import Membership
 
 MOST: Final = 480  # servers at once: some seconds during which nobody else stages, and no more than a form may name
 
@@ -33,24 +34,34 @@ def stage_moves(
     target: Partition | None,
     actor: Doer,
     keep: bool = False,
+    membership: Membership | None = None,
     reason: str = "",
 ) -> tuple[Moved, ...]:
     """Want each server out of its source and in `target`; with `keep` in `target` too. In the order of `moves`.
 
-    Each as `stage_move` or `stage_add`. Raises MoveRefused for more than MOST of them, or when the target is retired,
-    and then stages none.
+    Each as `stage_move` or `stage_add`, full unless `membership` says otherwise; where that is said and the source is
+    the target, as `stage_membership`. Raises MoveRefused for more than MOST of them, or when the target is retired, and
+    then stages none.
     """
     if len(moves) > MOST:
         raise MoveRefused(
             f"{len(moves)} servers are too many for one move; at most {MOST} go at once. Move them in parts.",
             rule="too_many",
         )
-    asked = [
-        Wish(server, None, target, adds=True) if keep and target is not None else move(server, source, target)
-        for server, source in moves
-    ]
+    asked = [_wish(server, source, target, membership, keep=keep) for server, source in moves]
     refusals = wishes.stage(wishes=asked, actor=actor, reason=reason)
     return tuple(
         Moved(server, source, "" if refusal is None else str(refusal))
         for (server, source), refusal in zip(moves, refusals, strict=True)
     )
+
+
+def _wish(
+    server: Server, source: Partition | None, target: Partition | None, membership: Membership | None, *, keep: bool
+) -> Wish:
+    if target is not None and source == target and membership is not None:
+        return Wish(server, source, target, membership, adds=True)
+    joins = membership or Membership.FULL
+    if target is not None and keep:
+        return Wish(server, None, target, joins, adds=True)
+    return move(server, source, target, joins)

@@ -45,6 +45,7 @@ class Resource(ViewSet):
     read_scope: ClassVar[str]
     write_scope: ClassVar[str] = ""
     filterset_class: ClassVar[type[Any] | None] = None
+    parameters_of_one: ClassVar[frozenset[str]] = frozenset()  # what the address of one of them takes
     provider_filters: ClassVar[frozenset[str]] = frozenset()  # over fields that tenants' people are not shown
     content_negotiation_class = OnlyJSON
     http_method_names: ClassVar[list[str]] = ["get", "head", "post", "patch", "delete"]  # type: ignore[misc]
@@ -67,7 +68,7 @@ class Resource(ViewSet):
     def _parameters(self) -> set[str]:
         """The names that the address may ask for: those of the filters and of pages on a list, none elsewhere."""
         if getattr(self, "action", None) != "list":
-            return set()
+            return set(self.parameters_of_one) if getattr(self, "action", None) == "retrieve" else set()
         names = {*_PAGED, *(self.filterset_class.base_filters if self.filterset_class else ())}
         return names if may_review(self.request.user) else names - self.provider_filters
 

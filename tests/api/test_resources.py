@@ -198,10 +198,46 @@ def test_where_there_are_two_subnets_one_is_named(operator, site):
     other = Subnet.objects.create(name="other")
     is_problem(operator.post("looks", {}), 400, "invalid")
     assert operator.post("looks", {"subnet": other.public_id}).status_code == 202
-    is_problem(operator.post("looks", {"subnet": "nothing"}), 404, "not_found")
+    is_problem(operator.post("looks", {"subnet": "nothing"}), 400, "invalid")
 
 
 def test_an_auditors_program_sees_all_that_an_operators_does(operator, auditor):
     for address in ("servers", "ports", "partitions", "memberships", "subnets", "revisions", "rollouts"):
         assert auditor.get(address).json() == operator.get(address).json(), address
     assert isinstance(auditor, Caller)
+
+
+def test_a_move_says_how_servers_join_and_a_member_changes(operator, site):
+    assert (
+        operator.post("staged-changes", move(site, servers=(5,), source=None, membership="limited")).status_code == 200
+    )
+    assert set(StagedChange.objects.values_list("kind_from", "kind_to")) == {(None, "limited")}
+    operator.post("staged-changes/discard", {})
+    there = {"source": "training", "target": "training"}
+    is_problem(operator.post("staged-changes", move(site, **there)), 409, "refused")
+    assert operator.post("staged-changes", move(site, **there, membership="limited")).status_code == 200
+    assert set(StagedChange.objects.values_list("kind_from", "kind_to")) == {("full", "limited")}
+    is_problem(operator.post("staged-changes", move(site, membership="half")), 400, "invalid")
+
+
+def test_of_several_subnets_the_plan_is_of_the_one_that_is_named(operator, site):
+    from inventory.models import Subnet
+
+    Subnet.objects.create(name="other")
+    is_problem(operator.get("plans/mine"), 400, "invalid")
+    assert operator.get(f"plans/mine?subnet={site.provider.subnet.public_id}").status_code == 200
+    assert is_problem(operator.get("plans/mine?subnet=nothing"), 400, "invalid")["where"] == "subnet"
+    is_problem(operator.get(f"servers/{site.provider.servers[0].public_id}?subnet=x"), 400, "invalid")
+    for address in ("partitions", "rollouts"):
+        body = (
+            {"name": "newcomer", "subnet": "nothing"} if address == "partitions" else {"plan_digest": "d", "look": "l"}
+        )
+        assert is_problem(operator.post(address, {**body, "subnet": "nothing"}), 400, "invalid")["where"] == "subnet"
+
+
+def test_a_plan_tells_its_hazards(operator, site):
+    operator.post("staged-changes", move(site))
+    site.provider.observe(extra={"0x0002c90400000101": 0x2C41})
+    hazards = {hazard["kind"]: hazard for hazard in operator.get("plans/mine").json()["hazards"]}
+    assert hazards["key_twice"]["ports"] == ["0x0002c90400000101"]
+    assert hazards["key_twice"]["needs_takeover"] is False

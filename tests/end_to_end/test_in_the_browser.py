@@ -1,5 +1,7 @@
 """The main job as an operator does it: the real demo, a real drag, and tables that another program reads."""
 
+import json
+import os
 import subprocess
 import sys
 import time
@@ -77,6 +79,67 @@ def test_a_drag_goes_out_and_is_proven(demo, operator):
     page.goto(f"{demo.url}board/")
     expect(target.locator(".card", has_text=name)).to_be_visible()
     expect(page.locator("#tray-text")).to_contain_text("Nothing is staged")
+
+
+@pytest.fixture
+def shell(demo, operator, tmp_path):
+    """Run `fabricui …` as a program of its own; give what it ended with and what it printed."""
+
+    def made_for(name, *scopes):
+        """A token of the operator's, made on its page."""
+        operator.goto(f"{demo.url}account/tokens/")
+        operator.get_by_label("Name", exact=True).fill(name)
+        for scope in scopes:
+            operator.locator(f"input[value='{scope}']").check()
+        operator.get_by_role("button", name="Make the token").click()
+        path = tmp_path / name
+        path.touch(mode=0o600)
+        path.write_text(operator.locator("#new-token").inner_text(), encoding="utf-8")
+
+        def run(*words):
+            environment = {
+                "PATH": os.environ["PATH"], "HOME": str(tmp_path), "FABRICUI_URL": demo.url,
+                "FABRICUI_TOKEN_FILE": str(path),
+            }  # fmt: skip
+            command = [sys.executable, "-m", "fabricui.client", *words]
+            return subprocess.run(command, capture_output=True, text=True, timeout=180, env=environment, check=False)
+
+        return run
+
+    return made_for
+
+
+def test_a_move_from_a_shell_is_proven(demo, operator, shell):
+    """The other way round than the drag, so that either may come first."""
+    writing = ("inventory:read", "partitions:read", "partitions:write", "deploy:read", "deploy:write")
+    columns = {name: operator.locator(f".cards[data-name={name}]") for name in ("acme-training", "acme-inference")}
+    keys = {name: int(cards.get_attribute("data-pkey"), 16) | 0x8000 for name, cards in columns.items()}
+    fabricui = shell("writing", *writing)
+    listed = json.loads(fabricui("servers", "--json", "--partition", "acme-inference").stdout)["servers"]
+    name = listed[0]["hostname"]
+    before = tables(demo.site)
+    moved = fabricui("move", name, "--to", "acme-training", "--reason", "moved from a shell")
+    assert moved.returncode == 0, moved.stderr
+    assert tables(demo.site) == before
+    drawn = json.loads(fabricui("plan", "--json").stdout)
+    digest, hazards = drawn["plan"]["digest"], {one["kind"] for one in drawn["plan"]["hazards"]}
+    accepted = [word for kind in sorted(hazards) for word in ("--accept", kind)]
+
+    stale = fabricui("rollout", "--digest", f"{digest[:-1]}{'0' if digest[-1] != '0' else '1'}", *accepted)
+    assert (stale.returncode, "any more" in stale.stderr) == (3, True), stale.stderr
+    assert fabricui("move", "nobody", "--to", "acme-training").returncode == 6
+    reading = shell("reading", "inventory:read", "partitions:read", "deploy:read")
+    assert reading("rollout", *accepted).returncode == 5
+    assert tables(demo.site) == before
+
+    rolled_out = fabricui("rollout", "--wait", "--digest", digest, "--reason", "moved from a shell", *accepted)
+    assert rolled_out.returncode == 0, rolled_out.stderr
+    assert "PROVEN" in rolled_out.stdout
+    after, ports = tables(demo.site), set(demo.site.fabric.server(name).port_guids)
+    assert {guid for guid in after if after[guid] != before[guid]} == ports
+    for guid in ports:
+        assert before[guid] == {0x7FFF, keys["acme-inference"]}
+        assert after[guid] == {0x7FFF, keys["acme-training"]}
 
 
 def breaks(demo, *words):
