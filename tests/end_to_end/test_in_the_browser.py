@@ -125,11 +125,12 @@ def test_a_move_from_a_shell_is_proven(demo, operator, shell):
     digest, hazards = drawn["plan"]["digest"], {one["kind"] for one in drawn["plan"]["hazards"]}
     accepted = [word for kind in sorted(hazards) for word in ("--accept", kind)]
 
-    stale = fabricui("rollout", "--digest", f"{digest[:-1]}{'0' if digest[-1] != '0' else '1'}", *accepted)
+    other = f"{digest[:-1]}{'0' if digest[-1] != '0' else '1'}"
+    stale = fabricui("rollout", "--digest", other, "--reason", "moved from a shell", *accepted)
     assert (stale.returncode, "any more" in stale.stderr) == (3, True), stale.stderr
     assert fabricui("move", "nobody", "--to", "acme-training").returncode == 6
     reading = shell("reading", "inventory:read", "partitions:read", "deploy:read")
-    assert reading("rollout", *accepted).returncode == 5
+    assert reading("rollout", "--reason", "moved from a shell", *accepted).returncode == 5
     assert tables(demo.site) == before
 
     rolled_out = fabricui("rollout", "--wait", "--digest", digest, "--reason", "moved from a shell", *accepted)
