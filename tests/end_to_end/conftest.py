@@ -17,7 +17,7 @@ from lab.site import Site
 from tests.end_to_end.running_demo import Demo, running_demo
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def demo(tmp_path_factory) -> Iterator[Demo]:
     """The real demo, with a broker, workers, beat and doors of its own."""
     with running_demo(tmp_path_factory.mktemp("demo") / "d") as demo:

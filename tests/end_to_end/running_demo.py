@@ -1,4 +1,4 @@
-"""A running demo, one for all browser tests of the folder: it takes half a minute to come up."""
+"""A running demo, one for all browser tests of a file: another file finds nothing of theirs staged."""
 
 import os
 import re
