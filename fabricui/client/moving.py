@@ -34,10 +34,10 @@ def move(door: Door, arguments: argparse.Namespace, printer: Printer) -> Exit:
     staged = answer.body["items"]
     ports = len({row["port"] for row in staged})
     servers = count(len(moves), "server", "servers")
-    rows = [
+    rows = sorted(
         (row["port"], partitions.name_of(row["partition"]), row["membership_from"] or "-", row["membership_to"] or "-")
         for row in staged
-    ]
+    )
     lines = table(("PORT", "PARTITION", "FROM", "TO"), rows) if rows else []
     said = f"Staged: {servers}, {count(ports, 'port', 'ports')}. Nothing has reached the fabric yet."
     if not rows:
