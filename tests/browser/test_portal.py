@@ -1,6 +1,8 @@
 """A tenant's people in a browser: a drag goes out by itself to PROVEN, refusals say why, every page under axe."""
 
 import re
+import subprocess
+import sys
 from datetime import timedelta
 
 import pytest
@@ -12,7 +14,9 @@ from inventory.models import Subnet
 from partitions.models import Membership, StagedChange
 from people.models import Tenant
 from portal import turns
-from portal.models import Turn
+from portal.evidence import asking as evidence
+from portal.evidence import signing
+from portal.models import SignedEvidence, Turn
 from tests.browser.test_pages import violations
 from tests.portal import asked
 from tests.portal.conftest import Portal, people
@@ -131,11 +135,56 @@ def test_a_request_is_asked_approved_and_done_by_proof(portal, page, context, si
 
 def addresses(portal):
     site = portal.site
+    evidence.ask(seat=portal.seats["max"])
+    signing.tick(now=timezone.now())
+    SignedEvidence.objects.update(asked_at=timezone.now() - timedelta(hours=1))
+    document = SignedEvidence.objects.latest("pk").public_id
     return [
         portal.address("servers"), portal.address("server", site.provider.servers[0].public_id),
         portal.address("partitions"), portal.address("partition", site.training.public_id),
         portal.address("requests"), portal.address("request", asked.storage(portal).public_id),
+        portal.address("evidence"), portal.address("evidence_document", document),
     ]  # fmt: skip
+
+
+def empty(portal):
+    return [portal.address(name) for name in ("servers", "partitions", "evidence")]
+
+
+def test_evidence_is_signed_under_the_readers_eyes_and_checked_offline(portal, page, tmp_path):
+    """Ask, see it signed without loading the page again, download it with program and key, and check it."""
+    page.goto(page.base + portal.address("servers"))
+    page.get_by_role("link", name="Evidence").click()
+    expect(page.get_by_role("heading", name="Ports, P_Keys and indexes")).to_be_visible()
+    page.get_by_role("button", name="Sign how it stands now").click()
+    expect(page.locator("#signed")).to_contain_text("being signed")
+    signing.tick(now=timezone.now())
+    page.reload()
+    row = SignedEvidence.objects.get()
+    expect(page.locator("#signed")).to_contain_text(row.digest[:12])
+    for link in ("verifier.py", "evidence-key.pub", "as JSON"):
+        with page.expect_download() as download:
+            page.get_by_role("link", name=link).click()
+        download.value.save_as(tmp_path / (download.value.suggested_filename if link != "as JSON" else "e.json"))
+    files = ["verifier.py", "--document", "e.json", "--public-key", "evidence-key.pub"]
+    ran = subprocess.run([sys.executable, "-I", *files], cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert row.digest in ran.stdout
+    page.get_by_role("link", name="Read and print").click()
+    expect(page.locator("dl.facts")).to_contain_text(row.digest)
+
+
+def test_on_paper_there_is_no_navigation_and_each_page_says_whose_it_is(portal, page):
+    page.goto(page.base + addresses(portal)[-1])
+    page.evaluate("window.print = () => { document.title = 'printed'; }")
+    page.get_by_role("button", name="Print").click()
+    expect(page).to_have_title("printed")
+    expect(page.locator(".sheet-head")).to_be_hidden()
+    page.emulate_media(media="print", color_scheme="dark")
+    expect(page.locator(".sheet-head")).to_contain_text(SignedEvidence.objects.get().digest)
+    for gone in (".topbar", ".crumb", "[data-print]"):
+        expect(page.locator(gone)).to_be_hidden()
+    assert page.evaluate("getComputedStyle(document.body).color") == "rgb(26, 34, 48)"  # ink on white, at night too
+    assert page.pdf().startswith(b"%PDF")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -144,7 +193,7 @@ def test_axe_finds_nothing_and_no_page_is_too_wide(portal, page, scheme):
     for has_servers in (True, False):
         if not has_servers:
             Membership.objects.all().delete()
-        for address in addresses(portal) if has_servers else [portal.address("servers"), portal.address("partitions")]:
+        for address in addresses(portal) if has_servers else empty(portal):
             for width in (390, 768, 1400):
                 page.set_viewport_size({"width": width, "height": 800})
                 page.goto(page.base + address)
