@@ -146,7 +146,7 @@ class Action(StrEnum):
     ROLLOUT_RESTORING = "deploy:rollout:restoring", "began restoring the parent in"
     ROLLOUT_PROVEN = "deploy:rollout:proven", "proved"
     ROLLOUT_REFUSED = "deploy:rollout:refused", "refused, with nothing placed,"
-    ROLLOUT_CANCELLED = "deploy:rollout:cancelled", "cancelled"
+    ROLLOUT_CANCELLED = "deploy:rollout:cancelled", "called off"
     ROLLOUT_RESTORED = "deploy:rollout:restored", "restored the parent in"
     ROLLOUT_UNPROVEN = "deploy:rollout:unproven", "placed but could not prove"
     ROLLOUT_DEGRADED = "deploy:rollout:degraded", "proved, with a manager host owed,"

@@ -21,12 +21,25 @@ ROOT: Final = Path(__file__).resolve().parent.parent.parent
 SPOKEN: Final = (
     "console/lamps.py", "console/frame.py", "console/states.py", "console/overview.py", "console/passage.py",
     "people/sessions.py", "people/language_views.py",
+    "people/accounts.py", "people/adapter.py", "people/fresh.py", "people/logins.py", "people/mfa_views.py",
+    "people/models.py", "people/operations.py", "people/second_factor.py", "people/suspension.py",
+    "people/tenant_policy.py", "people/token_views.py", "people/scopes.py", "people/actor.py",
+    "inventory/evidence.py", "inventory/importing.py", "inventory/labels.py", "inventory/models.py",
+    "inventory/reconcile.py",
+    "audit/anchors.py", "audit/chain.py", "audit/exporting.py", "audit/keyring.py", "audit/models.py",
+    "audit/outage.py", "audit/record.py", "audit/restoration.py", "audit/review.py", "audit/signing.py",
+    "audit/spool.py", "audit/standing.py", "audit/values.py", "audit/watch.py",
+    "portal/models.py", "portal/request_models.py", "portal/turns.py", "portal/asking.py",
+    "webhooks/delivering.py", "webhooks/following.py", "webhooks/models.py", "webhooks/operations.py",
+    "webhooks/views.py",
 )  # fmt: skip
 CALLS: Final = {
     "gettext": (None, 0, None), "gettext_lazy": (None, 0, None), "_": (None, 0, None),
     "ngettext": (None, 0, 1), "ngettext_lazy": (None, 0, 1),
     "pgettext": (0, 1, None), "pgettext_lazy": (0, 1, None), "npgettext": (0, 1, 2),
 }  # fmt: skip
+# Rooms whose rows have choices that pages name.
+LABELLED: Final = ("people", "inventory", "deploy", "partitions", "probes", "audit", "portal", "webhooks")
 # Words in the arguments of tags and filters: {% icon "check" _("done") %}.
 MARKED: Final = re.compile(r"""_\("([^"]*)"\)|_\('([^']*)'\)""")
 
@@ -63,6 +76,7 @@ def found() -> dict[Message, list[str]]:
         if (ROOT / name).exists():
             _note(seen, spoken((ROOT / name).read_text(encoding="utf-8")), ROOT / name)
     _note(seen, labels(), ROOT / "people/models.py")
+    _note(seen, deeds(), ROOT / "audit/actions.py")
     # gettext has one entry for a singular, with its plural if any use has one
     counted = {(one.context, one.english) for one in seen if one.plural is not None}
     return {
@@ -231,8 +245,16 @@ def labels() -> Iterator[Message]:
     from django.apps import apps
 
     for model in apps.get_models():
-        if model.__module__.partition(".")[0] in ("people", "inventory", "deploy", "partitions", "probes"):
+        if model.__module__.partition(".")[0] in LABELLED:
             for field in model._meta.get_fields():
                 if getattr(field, "name", "") != "language":
                     for _, label in getattr(field, "choices", None) or ():
                         yield Message(CONTEXT, str(label), None)
+
+
+def deeds() -> Iterator[Message]:
+    """What the trail says that somebody did, between their name and the thing's."""
+    from audit.actions import Action
+
+    for action in Action:
+        yield Message(CONTEXT, action.words, None)
