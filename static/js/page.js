@@ -63,6 +63,10 @@ document.addEventListener("htmx:after:request", (event) => {
 
 // On a narrow screen the navigation scrolls sideways: show where we are.
 const here = document.querySelector('.topnav [aria-current="page"]');
-if (here) here.parentElement.closest(".topnav").scrollLeft = here.offsetLeft - 16;
 const tab = document.querySelector('.inventory-tabs [aria-current="page"]');
-if (tab) tab.parentElement.scrollLeft = tab.offsetLeft - tab.parentElement.offsetLeft - 16;
+const showWhereWeAre = () => {
+  if (here) here.parentElement.closest(".topnav").scrollLeft = here.offsetLeft - 16;
+  if (tab) tab.parentElement.scrollLeft = tab.offsetLeft - tab.parentElement.offsetLeft - 16;
+};
+showWhereWeAre();
+addEventListener("resize", showWhereWeAre);
