@@ -61,14 +61,14 @@ def _told(rollout: Rollout, steps: int) -> None:
             rollout=rollout, at=began + timedelta(seconds=at * 0.4), state=state, host=host, text=text
         )
     is_over = steps == len(STEPS)
-    for host, role in zip(ManagerHost.objects.order_by("name"), ("MASTER", "STANDBY"), strict=True):
+    for manager, role in zip(ManagerHost.objects.order_by("name"), ("MASTER", "STANDBY"), strict=True):
         moments = {
-            column: began + timedelta(seconds=2) if (state, host.name) in done else None
+            column: began + timedelta(seconds=2) if (state, manager.name) in done else None
             for column, state in (("staged_at", "STAGING"), ("placed_at", "PLACING"), ("reloaded_at", "RELOADING"))
         }
         said = {"role_at_proof": role, "digest": rollout.revision.digest} if is_over else {}
         HostOutcome.objects.update_or_create(
-            rollout=rollout, host=host, defaults={"role_at_start": role, **said, **moments}
+            rollout=rollout, host=manager, defaults={"role_at_start": role, **said, **moments}
         )
 
 
