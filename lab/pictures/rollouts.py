@@ -37,7 +37,7 @@ def of_each_state(provider: Provider) -> dict[str, Rollout]:
     Rollout.objects.filter(pk=proven.pk).update(read_back=PROVEN, after=proven.before)
     fields = {name: getattr(proven, name) for name in ("subnet", "revision", "parent", "before")}
     fields |= {"started_by_name": "Olga", "started_by_key": "olga", "requested_at": timezone.now()}
-    over = {"finished_at": proven.finished_at}
+    over = {"finished_at": timezone.now() + timedelta(seconds=4)}
     stuck = Rollout.objects.create(
         **fields, **over, state="STUCK", cause="Log in to m1 and look.", read_back=CONTRARY, reason="ticket 40"
     )
