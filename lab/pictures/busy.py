@@ -37,7 +37,7 @@ def fill(site: Site) -> Scene:
     provider.move(provider.servers[1], site.training, site.research)
     Port.objects.filter(hca__server=provider.servers[4]).update(confirmed_at=None)
     PortConflict.objects.create(
-        port=Port.objects.filter(hca__server=provider.servers[5]).first(),
+        port=Port.objects.filter(hca__server=provider.servers[5]).earliest("pk"),
         claimed_by=provider.servers[4],
         claim={"device": "mlx5_0", "state": "ACTIVE"},
         evidence={"hints": ["Both say that the port's link is up."]},
@@ -53,8 +53,8 @@ def fill(site: Site) -> Scene:
         "pieces": [["python", True, "/usr/bin/python3 3.11"], ["umad", False, "Load the module: modprobe ib_umad."]],
     }  # fmt: skip
     HostCheck.objects.create(
-        host=ManagerHost.objects.first(), requested_by_name="Olga", requested_at=now, finished_at=now, state="DONE",
-        facts=facts,
+        host=ManagerHost.objects.earliest("pk"), requested_by_name="Olga", requested_at=now, finished_at=now,
+        state="DONE", facts=facts,
     )  # fmt: skip
     difference = drifted.everything(site)
     scene = Scene({"olga": provider.olga})
@@ -98,7 +98,7 @@ def fill(site: Site) -> Scene:
 
 def _with_second_factor() -> User:
     """Somebody who set one up long ago."""
-    person = User.objects.create(username="greta", first_name="Greta", role=User.Role.OPERATOR)
+    person: User = User.objects.create(username="greta", first_name="Greta", role=User.Role.OPERATOR)
     TOTP.activate(person, "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP")
     RecoveryCodes.activate(person)
     return person

@@ -37,7 +37,7 @@ def of_each_state(provider: Provider) -> dict[str, Rollout]:
     Rollout.objects.filter(pk=proven.pk).update(read_back=PROVEN, after=proven.before)
     fields = {name: getattr(proven, name) for name in ("subnet", "revision", "parent", "before")}
     fields |= {"started_by_name": "Olga", "started_by_key": "olga", "requested_at": timezone.now()}
-    over = {"finished_at": proven.finished_at}
+    over = {"finished_at": timezone.now() + timedelta(seconds=4)}
     stuck = Rollout.objects.create(
         **fields, **over, state="STUCK", cause="Log in to m1 and look.", read_back=CONTRARY, reason="ticket 40"
     )
@@ -61,14 +61,14 @@ def _told(rollout: Rollout, steps: int) -> None:
             rollout=rollout, at=began + timedelta(seconds=at * 0.4), state=state, host=host, text=text
         )
     is_over = steps == len(STEPS)
-    for host, role in zip(ManagerHost.objects.order_by("name"), ("MASTER", "STANDBY"), strict=True):
+    for manager, role in zip(ManagerHost.objects.order_by("name"), ("MASTER", "STANDBY"), strict=True):
         moments = {
-            column: began + timedelta(seconds=2) if (state, host.name) in done else None
+            column: began + timedelta(seconds=2) if (state, manager.name) in done else None
             for column, state in (("staged_at", "STAGING"), ("placed_at", "PLACING"), ("reloaded_at", "RELOADING"))
         }
         said = {"role_at_proof": role, "digest": rollout.revision.digest} if is_over else {}
         HostOutcome.objects.update_or_create(
-            rollout=rollout, host=host, defaults={"role_at_start": role, **said, **moments}
+            rollout=rollout, host=manager, defaults={"role_at_start": role, **said, **moments}
         )
 
 
