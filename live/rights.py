@@ -20,9 +20,7 @@ def audiences_of(user: object) -> Audiences:
     """What `user` may listen to: that of the provider's people, and that of each tenant whose role they have."""
     if not isinstance(user, User) or not user.is_active:
         return frozenset()
-    of_tenants = TenantRole.objects.filter(user=user, tenant__suspended_at=None).values_list(
-        "tenant__public_id", flat=True
-    )
+    of_tenants = TenantRole.objects.of_person(user).values_list("tenant__public_id", flat=True)
     found = {tenant_audience(public_id) for public_id in of_tenants}
     return frozenset(found | {PROVIDER} if may_review(user) else found)
 

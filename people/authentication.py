@@ -38,6 +38,12 @@ class RecordedTokenAuthentication(TokenAuthentication):  # type: ignore[misc]  #
             operations.record_token_use(token=found[1], scope=scope_of(request))
         return found
 
+    def validate_user(self, auth_token: Token) -> tuple[Any, Token]:
+        """Give the person, narrowed to the token's tenant if it is made for one, whatever they are besides."""
+        found: tuple[Any, Token] = super().validate_user(auth_token)
+        found[0].narrowed_to = auth_token.tenant
+        return found
+
     def _cleanup_token(self, auth_token: Token) -> bool:
         return auth_token.is_over
 

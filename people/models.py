@@ -39,6 +39,10 @@ class User(AbstractUser):  # type: ignore[django-manager-missing]  # that of tok
     # Sessions that began before this moment are over (people.sessions).
     sessions_ended_at = models.DateTimeField(null=True, editable=False)
 
+    # No column: the tenant whose token somebody acts by. They have no role then but that for this tenant, whatever they
+    # are besides; people.authentication sets it, people.permissions and people.querysets heed it (ADR 50).
+    narrowed_to: "Tenant | None" = None
+
     objects: ClassVar[PersonManager] = PersonManager()
 
     def __str__(self) -> str:

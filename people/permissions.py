@@ -19,7 +19,9 @@ from rules.predicates import is_active, is_authenticated, predicate
 
 
 def _has_role(user: Any, *roles: str) -> bool:
-    return bool(user is not None and user.is_authenticated and user.is_active and user.role in roles)
+    if user is None or not user.is_authenticated or getattr(user, "narrowed_to", None) is not None:
+        return False  # by a token of a tenant nobody is anything for the provider
+    return bool(user.is_active and user.role in roles)
 
 
 @predicate  # type: ignore[untyped-decorator]  # rules has no types
@@ -48,7 +50,7 @@ def is_somebodys(user: Any) -> bool:
     """Whether `user` has to do with the fabric at all: with a role for the provider or for a tenant."""
     if user is None or not user.is_authenticated or not user.is_active:
         return False
-    return bool(may_review(user) or user.tenant_roles.exists())
+    return bool(may_review(user) or user.tenant_roles.of_person(user).exists())
 
 
 add_perm("people.administer", is_admin)  # type: ignore[no-untyped-call]

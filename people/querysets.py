@@ -56,8 +56,7 @@ class PersonQuerySet(models.QuerySet["User"]):
         if not user.is_authenticated:
             return self.none()
         return self.filter(
-            models.Q(pk=user.pk)
-            | models.Q(tenant_roles__tenant__in=user.tenant_roles.filter(tenant__suspended_at=None).values("tenant"))
+            models.Q(pk=user.pk) | models.Q(tenant_roles__tenant__in=user.tenant_roles.of_person(user).values("tenant"))
         ).distinct()
 
 
@@ -73,7 +72,7 @@ class TenantQuerySet(models.QuerySet["Tenant"]):
             return self
         if not user.is_authenticated:
             return self.none()
-        return self.filter(roles__user=user, suspended_at=None).distinct()
+        return self.filter(pk__in=user.tenant_roles.of_person(user).values("tenant"))
 
 
 class TenantRoleQuerySet(models.QuerySet["TenantRole"]):
@@ -82,6 +81,15 @@ class TenantRoleQuerySet(models.QuerySet["TenantRole"]):
     def in_force(self) -> TenantRoleQuerySet:
         """Keep those that let anybody do anything: of tenants that are not suspended."""
         return self.filter(tenant__suspended_at=None)
+
+    def of_person(self, user: User | AnonymousUser) -> TenantRoleQuerySet:
+        """Keep those by which `user` acts now: in force, and of a token's tenant alone where one is shown.
+
+        Whoever asks what somebody is for a tenant asks here; `tests/people/test_narrowed.py` looks for who does not.
+        """
+        held = self.in_force().filter(user=user.pk)
+        only = getattr(user, "narrowed_to", None)
+        return held if only is None else held.filter(tenant=only)
 
 
 class PersonManager(UserManager["User"].from_queryset(PersonQuerySet)):  # type: ignore[misc]

@@ -47,7 +47,7 @@ DECIDE: Final = "requests:decide"
 def _acts_for_a_tenant(user: Any) -> bool:
     """Whether `user` may ask for anything in the name of some tenant."""
     acting = (TenantRole.Role.MEMBER, TenantRole.Role.ADMIN)
-    return bool(user.is_active and TenantRole.objects.in_force().filter(user=user, role__in=acting).exists())
+    return bool(user.is_active and TenantRole.objects.of_person(user).filter(role__in=acting).exists())
 
 
 register(READ, "see requests of tenants, and what was answered", is_somebodys)

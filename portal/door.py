@@ -36,7 +36,7 @@ type SeatedView = Callable[..., HttpResponse]
 
 def seat_of(user: User, public_id: str) -> Seat:
     """The seat of `user` at the tenant with this public id. Raises Http404 without a role there that is in force."""
-    held = TenantRole.objects.in_force().filter(user=user, tenant__public_id=public_id)
+    held = TenantRole.objects.of_person(user).filter(tenant__public_id=public_id)
     role = held.select_related("tenant").first()
     if role is None:
         raise Http404

@@ -16,7 +16,7 @@ from people.permissions import may_review, person_required
 def home(request: HttpRequest) -> HttpResponseBase:
     """The first page of whoever asks; a stranger hears what the console says to strangers."""
     user = request.user
-    if user.is_authenticated and not may_review(user) and TenantRole.objects.in_force().filter(user=user).exists():
+    if user.is_authenticated and not may_review(user) and TenantRole.objects.of_person(user).exists():
         return redirect("portal:portal")
     answer: HttpResponseBase = console_home(request)
     return answer
@@ -27,8 +27,7 @@ def home(request: HttpRequest) -> HttpResponseBase:
 @person_required
 def portal(request: HttpRequest) -> HttpResponse:
     """To the person's tenant, or a choice of several; without any there is nothing here."""
-    assert request.user.pk is not None  # noqa: S101  person_required saw to it
-    held = TenantRole.objects.in_force().filter(user=request.user.pk)
+    held = TenantRole.objects.of_person(request.user)
     roles = list(held.select_related("tenant").order_by("tenant__name"))
     if len(roles) == 1:
         return redirect("portal:servers", roles[0].tenant.public_id)

@@ -13,9 +13,12 @@ EVERYTHING = "everything"  # for every scope that there is, whoever's the token 
 
 
 class Caller:
-    """Asks the API in the name of a person; `scopes` are all that the person may have unless it says others."""
+    """Asks the API in the name of a person; `scopes` are all that the person may have unless it says others.
 
-    def __init__(self, person=None, *, scopes=None, lifetime=timedelta(days=1), name="ci"):
+    With a `tenant` the token is made for that one alone.
+    """
+
+    def __init__(self, person=None, *, scopes=None, lifetime=timedelta(days=1), name="ci", tenant=None):
         self.client = Client(raise_request_exception=False)
         self.headers = {}
         self.token = None
@@ -24,7 +27,9 @@ class Caller:
 
             wanted = [scope.name for scope in scopes_of(person)] if scopes is None else list(scopes)
             wanted = sorted(_SCOPES) if scopes == EVERYTHING else wanted
-            self.token, text = create_token(person=person, name=name, lifetime=lifetime, actor=SYSTEM, scopes=wanted)
+            self.token, text = create_token(
+                person=person, name=name, lifetime=lifetime, actor=SYSTEM, scopes=wanted, tenant=tenant
+            )
             self.headers = {"Authorization": f"Token {text}"}
 
     def ask(self, verb, address, body=None, *, data=None, content_type="application/json", **headers):
