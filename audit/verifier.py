@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The rules of the trail, and a program that checks an exported one: `python3 verifier.py trail.jsonl --anchors …`.
 
+The same for a document that was signed with the trail's key: `python3 verifier.py --document FILE --public-key …`.
 One file of Python's standard library (3.9 or later), to be copied to a machine where FabricUI is not, and read by
 whoever will believe it. FabricUI itself checks its database by the same rules (`audit/chain.py`).
 """
@@ -532,6 +533,55 @@ def parse_public_key(text: str) -> bytes:
     return key
 
 
+# --- signed documents ----------------------------------------------------------------------------------------------
+class Unsound(ValueError):
+    """A document that is not as it was signed; the text says how that shows."""
+
+
+def document_statement(document: Mapping[str, Any]) -> bytes:
+    """The bytes of a document that are signed: all of it but the signature. No anchor begins like it."""
+    return b"fabricui document\n" + canonical({name: document[name] for name in document if name != "signature"})
+
+
+def read_document(data: bytes, public_key: bytes, verify: Verify) -> dict[str, Any]:
+    """The signed document in `data`, a file's bytes. Raises Unsound when a byte of it is not as it was signed.
+
+    There is one way to write a document down: canonical JSON and the end of the line. Any other is refused, so that
+    no byte can be changed without being seen, not even a blank.
+    """
+    try:
+        document: dict[str, Any] = json.loads(data.decode())
+        key, signature = str(document["key"]), bytes.fromhex(document["signature"])
+        # The signature covers all but itself; of its own digits there is one way to write them too.
+        is_plain = canonical({**document, "signature": signature.hex()}) + b"\n" == data
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise Unsound("This is no whole signed document: it was cut or altered, or it is something else.") from None
+    if not is_plain or document.get("fabricui_document") != 1:
+        raise Unsound("This document is not written as it was signed: it was altered.")
+    if key != fingerprint(public_key):
+        raise Unsound(f"This document names the key {key}, and the given key is {fingerprint(public_key)}.")
+    if not verify(public_key, document_statement(document), signature):
+        raise Unsound("The signature does not fit: the document was altered, or signed with another key.")
+    return document
+
+
+def _check_document(path: Path, public_key: bytes | None, as_json: bool) -> int:
+    if public_key is None:
+        raise ValueError("a document is checked with --public-key")
+    data = path.read_bytes()
+    digest = hashlib.sha256(data).hexdigest()
+    try:
+        document = read_document(data, public_key, verify_ed25519)
+        told = f"The document is as it was signed at {document['signed_at']} with the key {document['key']}."
+    except Unsound as error:
+        document, told = None, str(error)
+    if as_json:
+        print(json.dumps({"sound": document is not None, "sentence": told, "sha256": digest}))
+    else:
+        print(told, f"SHA-256 of the file: {digest}", sep="\n")
+    return 1 if document is None else 0
+
+
 def _events_of(path: Path) -> Iterator[Event]:
     with path.open(encoding="utf-8") as lines:
         next(lines, "")
@@ -575,7 +625,8 @@ def verify_export(
 def main(argv: Sequence[str]) -> int:
     """Check one export; return 0 when it is sound, 1 when it is not, 2 when it cannot be read."""
     parser = argparse.ArgumentParser(description="Verify an exported audit trail of FabricUI, offline.")
-    parser.add_argument("export", type=Path, help="what `./run manage audit verify --export` wrote")
+    parser.add_argument("export", type=Path, help="what `./run manage audit verify --export` wrote, or a document")
+    parser.add_argument("--document", action="store_true", help="the file is a signed document: a tenant's evidence")
     parser.add_argument("--anchors", type=Path, action="append", default=[], help="anchor file, or a syslog file")
     parser.add_argument("--public-key", type=Path, help="64 hex digits or PEM, by `./run manage audit public-key`")
     parser.add_argument("--keys", type=Path, help="the secret keys, if the codes are to be checked too")
@@ -583,6 +634,8 @@ def main(argv: Sequence[str]) -> int:
     given = parser.parse_args(argv)
     try:
         public_key = parse_public_key(given.public_key.read_text()) if given.public_key else None
+        if given.document:
+            return _check_document(given.export, public_key, given.json)
         ring = parse_ring(given.keys.read_text()) if given.keys else None
         anchors = [anchor for path in given.anchors for anchor in anchors_in(path.read_text(errors="replace"))]
         report = verify_export(given.export, anchors=anchors, public_key=public_key, ring=ring)

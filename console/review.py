@@ -109,7 +109,7 @@ def choices() -> list[tuple[str, list[tuple[str, str]]]]:
     """The actions that have happened, by room, as the filter offers them: value and words."""
     rooms: dict[str, list[tuple[str, str]]] = {}
     for action in distinct("action"):
-        rooms.setdefault(action.partition(":")[0], []).append((action, f"{words(action)} ({action})"))
+        rooms.setdefault(action.partition(":")[0], []).append((action, words(action)))
     return [(room, rooms[room]) for room in sorted(rooms)]
 
 

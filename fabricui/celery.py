@@ -34,6 +34,7 @@ app.conf.update(
         "look again at unfinished rollouts": {"task": "deploy.tasks.tick", "schedule": 5.0},
         "watch files, SMs and tables": {"task": "deploy.tasks.watch_tick", "schedule": 5.0},
         "take tenants' moves further": {"task": "portal.tasks.tick", "schedule": 2.0},
+        "sign evidence for tenants": {"task": "portal.tasks.sign_evidence", "schedule": 5.0},
         "hand events to followers": {"task": "audit.tasks.follow", "schedule": 5.0},
         "sign and anchor the trail": {"task": "audit.tasks.every_minute", "schedule": 60.0},
         "check the whole trail": {"task": "audit.tasks.every_hour", "schedule": 3600.0},

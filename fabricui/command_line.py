@@ -27,14 +27,18 @@ def main(argv: list[str]) -> int:
         sub.add_argument("--register-port", type=int, default=8001, help="port of the registration door")
         sub.add_argument("--metrics-port", type=int, default=0, help="port of /metrics and health alone (0: none)")
     verbs.add_parser("doctor", help="say what is missing or misconfigured")
+    verbs.add_parser("check", help="say why up would not start, and start nothing: for units of systemd")
     arguments = parser.parse_args(argv)
     if arguments.verb == "doctor":
         return doctor()
-    if arguments.verb == "up":
+    if arguments.verb in ("up", "check"):
         refusal = why_not_up()
         if refusal:
             print(refusal, file=sys.stderr)
             return 1
+    if arguments.verb == "check":
+        return 0
+    if arguments.verb == "up":
         for preparation in ("migrate", "collectstatic"):
             if subprocess.run([sys.executable, "manage.py", preparation, "--no-input"], check=False).returncode:
                 return 1

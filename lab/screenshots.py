@@ -1,7 +1,8 @@
-"""`python -m lab.screenshots FOLDER`: each of the operator's pages as a picture, to be looked at.
+"""`python -m lab.screenshots FOLDER`: every page as a picture, as long as it is, to be looked at.
 
-Pages × (wide and light, wide and dark, narrow and light), with the rows of a large site, and wide and light on an empty
-database. Needs chromium and no lab: rows of its own, and the web process as `./run up` starts it.
+Three sites, each a process with a database of its own: `busy` (something of everything), `empty` and `large`. The pages
+are data (`lab/pictures/pages.py`), a picture is named SITE-PAGE-LOOK.png. Needs chromium and no lab: rows of its own,
+and the web process as `./run up` starts it.
 """
 
 import argparse
@@ -10,30 +11,46 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from lab.bench_board import FLAGS, PARTITIONS, environment, pins_of, signed_in, web
+from lab.pictures.pages import PAGES, Page
+from lab.pictures.scene import Scene
+from lab.pictures.visit import visit
 
-LOOKS: Final = {"light": ("light", 1400), "dark": ("dark", 1400), "narrow": ("light", 390)}
-PAGES: Final = {
-    "home": "/", "board": "/board/", "plan": "/plan/?selection=all", "rollouts": "/rollouts/", "servers": "/servers/",
-    "managers": "/managers/", "drift": "/drift/", "partitions": "/partitions/", "probes": "/probes/",
-    "audit": "/audit/", "first-steps": "/first-steps/", "glossary": "/glossary/", "conflicts": "/conflicts/",
-    "leaves": "/leaves/", "strays": "/strays/", "enrolment": "/enrolment/", "labels": "/labels/",
-    "not-found": "/nonsense/", "no-such-filter": "/servers/?q=colour:red",
-}  # fmt: skip
-SITES: Final = ("large", "empty")
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+
+@dataclass(frozen=True)
+class Look:
+    """One way to look at a page."""
+
+    name: str
+    scheme: str = "light"
+    width: int = 1400
+    language: str = "en"
+
+
+LIGHT: Final = Look("light")
+LOOKS: Final = (
+    LIGHT, Look("dark", scheme="dark"), Look("tablet", width=768), Look("narrow", width=390), Look("ru", language="ru"),
+)  # fmt: skip
+SITES: Final = {"busy": LOOKS, "empty": (LIGHT, Look("ru-narrow", width=390, language="ru")), "large": LOOKS[:4]}
+HEIGHT: Final = 900
 
 
 def main() -> None:
-    """Make the pictures of both sites; a process each, because each has a database of its own."""
+    """Make the pictures of each site; a process each, because each has a database of its own."""
     parser = argparse.ArgumentParser(prog="python -m lab.screenshots", description=__doc__)
     parser.add_argument("folder", type=Path, help="where the pictures go; made if it is not there")
     parser.add_argument("--servers", type=int, default=5_000, help="of the large site")
-    parser.add_argument("--language", default="en", help="what the browser asks for, such as ru")
     parser.add_argument("--site", choices=SITES, help="only this one")
+    parser.add_argument("--only", default="", help="only pages whose names hold this, such as rollout")
+    parser.add_argument("--look", default="", help="only this look, such as dark")
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
     if arguments.site:
@@ -46,16 +63,14 @@ def main() -> None:
 def _take(arguments: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory(prefix="fabricui-pictures-") as folder:
         os.environ.update(environment(Path(folder)))
-        person = _fill(Path(folder), arguments)
-        _, session = signed_in(person)
-        looks = LOOKS if arguments.site == "large" else {"light": LOOKS["light"]}
+        scene = _fill(Path(folder), arguments)
         with web() as address:
-            for name in _shoot(address, session, _pages(arguments.site), looks, arguments):
+            for name in _shoot(address, scene, arguments):
                 print(name, flush=True)
 
 
-def _fill(folder: Path, arguments: argparse.Namespace) -> Any:
-    """Tables, rows of a large site or none, and somebody who may look."""
+def _fill(folder: Path, arguments: argparse.Namespace) -> Scene:
+    """Tables, rows of the site, and those who look."""
     import django
     from django.core.management import call_command
 
@@ -63,60 +78,73 @@ def _fill(folder: Path, arguments: argparse.Namespace) -> Any:
     django.setup()
     call_command("migrate", verbosity=0, interactive=False)
     call_command("collectstatic", verbosity=0, interactive=False)
+    if arguments.site == "busy":
+        from lab.pictures import busy, provider, settled
+
+        return busy.fill(settled.settle(provider.build()))
+    if arguments.site == "empty":
+        from lab.pictures import empty
+
+        return empty.fill()
+    from inventory.models import Server
     from lab import board_rows
-    from people.models import User
-
-    if arguments.site == "large":
-        return board_rows.fill(servers=arguments.servers, hcas=8, partitions=PARTITIONS).olga
-    return User.objects.create(username="olga", first_name="Olga", role=User.Role.OPERATOR)
-
-
-def _pages(site: str) -> dict[str, str]:
-    """Each page's name and address; those of one thing only where there is one."""
-    if site == "empty":
-        return dict(PAGES)
-    from django.urls import reverse
-
-    from inventory.models import ManagerHost, Server, Subnet
     from partitions.models import Partition
 
-    one = {"server": Server, "partition": Partition, "manager": ManagerHost, "qualification": Subnet}
-    pages = {
-        name: reverse(f"console:{name}", args=[model.objects.order_by("pk").first().public_id])  # type: ignore[attr-defined]
-        for name, model in one.items()
-    }
-    return PAGES | {"board-open": f"/board/?open={pins_of()}", "board-search": "/board/?q=state:staged"} | pages
+    olga = board_rows.fill(servers=arguments.servers, hcas=8, partitions=PARTITIONS).olga
+    one = {"server": Server.objects.earliest("pk"), "partition": Partition.objects.earliest("pk")}
+    places: dict[str, list[object]] = {f"console:{name}": [row.public_id] for name, row in one.items()}  # type: ignore[attr-defined]
+    return Scene({"olga": olga}, places, {"pins": pins_of()})
 
 
-def _shoot(
-    address: str,
-    session: Mapping[str, str],
-    pages: Mapping[str, str],
-    looks: Mapping[str, tuple[str, int]],
-    arguments: argparse.Namespace,
-) -> Iterator[str]:
-    """Take them; gives the name of each file."""
+def _shoot(address: str, scene: Scene, arguments: argparse.Namespace) -> Iterator[str]:
+    """Take them; gives the name of each file. A page is loaded once a language, and looked at in all ways."""
     from playwright.sync_api import sync_playwright
 
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:
         raise RuntimeError("Pictures need chromium. Install Debian's package chromium.")
+    looks = [look for look in SITES[arguments.site] if arguments.look in ("", look.name)]
+    pages = [page for page in PAGES[arguments.site] if arguments.only in page.name]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS.split())
-        for look, (scheme, width) in looks.items():
-            context = browser.new_context(
-                viewport={"width": width, "height": 900}, color_scheme=scheme, locale=arguments.language  # type: ignore[arg-type]
-            )  # fmt: skip
-            context.add_cookies([{**session, "url": address}])  # type: ignore[typeddict-item]
-            page = context.new_page()
-            page.set_default_timeout(60_000)
-            for name, path in pages.items():
-                page.goto(address + path)
-                file = f"{arguments.site}-{name}-{look}-{arguments.language}.png"
-                page.screenshot(path=arguments.folder / file)
-                yield file
-            context.close()
+        for language in dict.fromkeys(look.language for look in looks):
+            for who in dict.fromkeys(page.who for page in pages):
+                yield from _as_somebody(
+                    browser, address, scene, arguments, who=who,
+                    pages=[page for page in pages if page.who == who],
+                    looks=[look for look in looks if look.language == language],
+                )  # fmt: skip
         browser.close()
+
+
+def _as_somebody(
+    browser: "Browser",
+    address: str,
+    scene: Scene,
+    arguments: argparse.Namespace,
+    *,
+    who: str,
+    pages: list[Page],
+    looks: list[Look],
+) -> Iterator[str]:
+    context = browser.new_context(locale=looks[0].language)
+    if who:
+        _, session = signed_in(scene.people[who])
+        context.add_cookies([{**session, "url": address}])  # type: ignore[typeddict-item]
+    tab = context.new_page()
+    tab.set_default_timeout(60_000)
+    for page in pages:
+        tab.set_viewport_size({"width": looks[0].width, "height": HEIGHT})
+        status = visit(tab, address, page, scene, language=looks[0].language)
+        if status != page.status:
+            raise RuntimeError(f"{page.name}: the answer was {status}")
+        for look in looks:
+            tab.emulate_media(color_scheme=look.scheme)  # type: ignore[arg-type]
+            tab.set_viewport_size({"width": look.width, "height": HEIGHT})
+            file = f"{arguments.site}-{page.name}-{look.name}.png"
+            tab.screenshot(path=arguments.folder / file, full_page=True)
+            yield file
+    context.close()
 
 
 if __name__ == "__main__":

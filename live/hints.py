@@ -40,6 +40,7 @@ class Kind(StrEnum):
     TRAIL = "trail"
     TENANT = "tenant"
     REQUEST = "request"
+    EVIDENCE = "evidence"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -75,6 +76,7 @@ _KINDS: Final[dict[str, Kind | None]] = {
     "portal:": None,
     "portal:request:": Kind.REQUEST,
     "portal:storage:": Kind.REQUEST,
+    "portal:evidence:": Kind.EVIDENCE,
     "portal:turn:": Kind.STAGED,
     "deploy:": Kind.ROLLOUT,
     "deploy:drift:": Kind.DRIFT,
@@ -88,7 +90,7 @@ _KINDS: Final[dict[str, Kind | None]] = {
 }
 
 # A tenant learns that something of theirs changed. What the provider stages, looks at and rolls out is not theirs.
-_OF_TENANTS: Final = frozenset({Kind.PARTITION, Kind.SERVER, Kind.PROBE, Kind.INCIDENT, Kind.REQUEST})
+_OF_TENANTS: Final = frozenset({Kind.PARTITION, Kind.SERVER, Kind.PROBE, Kind.INCIDENT, Kind.REQUEST, Kind.EVIDENCE})
 
 
 def kind_of(action: str) -> Kind | None:

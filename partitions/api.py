@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet, Value
+from django.db.models.functions import Coalesce, NullIf
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -33,7 +34,7 @@ from people.api.problems import Problem
 from people.api.resources import Resource, one_of
 from people.api.schema import operation
 from people.models import Tenant
-from people.permissions import is_operator, is_somebodys
+from people.permissions import is_operator, is_somebodys, may_review
 from people.scopes import register
 from subnet.errors import InvalidName, InvalidPKey, SubnetError
 from subnet.pkey import Membership as PortMembership
@@ -60,8 +61,10 @@ problems.translate(
 
 
 def partitions_of(request: Request) -> QuerySet[Partition]:
-    """The partitions that whoever asks may see."""
-    return Partition.objects.visible_to(request.user).select_related("tenant", "subnet")
+    """The partitions that whoever asks may see, each with `shown_name`: its name as they may know it."""
+    rows = Partition.objects.visible_to(request.user).select_related("tenant", "subnet")
+    called = F("name") if may_review(request.user) else Coalesce(NullIf("title", Value("")), "name")
+    return rows.annotate(shown_name=called)
 
 
 def named[Row: Any](rows: "QuerySet[Row]", public_id: str, *, where: str) -> Row:
@@ -87,7 +90,7 @@ class Partitions(Resource):
     @operation(summary="List partitions", shows=PartitionShown, lists=True, filters=PartitionFilters)
     def list(self, request: Request) -> Response:
         """A page of partitions by name."""
-        return self.paged(partitions_of(request), self._shown, by="name")
+        return self.paged(partitions_of(request), self._shown, by="shown_name")
 
     @operation(summary="One partition", shows=PartitionShown)
     def retrieve(self, request: Request, id: str) -> Response:
@@ -130,7 +133,7 @@ class Partitions(Resource):
         partition = self._held(request, id)
         if Membership.objects.filter(partition=partition).exists():
             raise Problem(
-                "refused", f"There are ports in {partition.name}. Move them elsewhere and roll that out first."
+                "refused", f"There are ports in {partition.called}. Move them elsewhere and roll that out first."
             )
         retired = operations.retire_partition(partition=partition, actor=self.actor)
         return self.told(self._one(retired.partition))

@@ -10,6 +10,7 @@ from partitions.many_moves import MOST
 from partitions.models import Membership, MembershipKind, Partition, StagedChange
 from people.api.bodies import Body, Reason, StrictFlag, StrictText
 from people.api.schema import Part, Shown
+from people.permissions import may_review
 from subnet.pkey import PKey
 
 
@@ -17,7 +18,10 @@ class PartitionShown(Shown):
     """A partition: a P_Key and its name."""
 
     id = serializers.CharField(source="public_id")
-    name = serializers.CharField()
+    name = serializers.SerializerMethodField(
+        help_text="What its tenant calls it; to operators and auditors, what it is called in partitions.conf."
+    )
+    title = serializers.CharField(required=False, help_text="What its tenant calls it; empty: as in partitions.conf.")
     pkey = serializers.SerializerMethodField(help_text="0x and 4 hex digits, without the membership bit.")
     tenant = serializers.CharField(
         source="tenant.public_id", default=None, allow_null=True, help_text="null: the provider's, shared."
@@ -26,7 +30,11 @@ class PartitionShown(Shown):
     created_at = serializers.DateTimeField()
     retired_at = serializers.DateTimeField(allow_null=True)
 
-    provider_only = ("subnet",)
+    provider_only = ("subnet", "title")
+
+    def get_name(self, partition: Partition) -> str:
+        """The name that its reader may know: the file's tells of its slug, and that somebody else had taken it."""
+        return partition.name if may_review(self.context.get("person")) else partition.called
 
     def get_pkey(self, partition: Partition) -> str:
         """The P_Key."""
@@ -82,7 +90,7 @@ class Discarded(Part):
 class PartitionFilters(filters.FilterSet):  # type: ignore[misc]  # django-filter has no types
     """Which partitions."""
 
-    name = filters.CharFilter(lookup_expr="iexact")
+    name = filters.CharFilter(field_name="shown_name", lookup_expr="iexact")
     tenant = filters.CharFilter(field_name="tenant__public_id")
     is_retired = filters.BooleanFilter(field_name="retired_at", lookup_expr="isnull", exclude=True)
 

@@ -15,7 +15,7 @@ from audit.record import record
 from inventory import operations as inventory
 from inventory.models import Port, PortConflict
 from inventory.subjects import server_subject
-from partitions import mirror, refusals
+from partitions import mirror, quotas, refusals
 from partitions.doer import Doer, as_actor, as_person
 from partitions.errors import MoveRefused
 from partitions.models import Membership, Partition, StagedChange
@@ -29,14 +29,16 @@ def move_card(*, conflict: PortConflict, actor: Doer, reason: str = "") -> tuple
     """Decide that the card of `conflict` is in the claimant now; give its ports.
 
     What was staged on them meant the former server, and is discarded. Raises MoveRefused while a rollout changes one of
-    them, and what `inventory.operations.move_card` raises.
+    them and when a tenant would have more servers by it than it may, and what `inventory.operations.move_card` raises.
     """
     person = as_person(actor)
     if not is_operator(person):
         raise MoveRefused("Only an operator may decide a conflict.", rule="not_yours")
-    claimant = conflict.claimed_by
+    claimant, card = conflict.claimed_by, conflict.port.hca
+    its = Partition.objects.filter(memberships__port__hca=card) if card is not None else Partition.objects.none()
+    rooms = quotas.Rooms.held_for(its.select_related("tenant").distinct())  # tenants before subnets
     mirror.catch_up(claimant.subnet)
-    card = conflict.port.hca
+    had = {pk: quotas.servers_wanted(tenant) for pk, tenant in rooms.tenants.items()}
     named = {str(port.guid): claimant.hostname for port in Port.objects.filter(hca=card)} if card is not None else {}
     refusals.refuse_rolling_out(claimant.subnet, named)
     before = Standing.of(claimant)
@@ -53,6 +55,8 @@ def move_card(*, conflict: PortConflict, actor: Doer, reason: str = "") -> tuple
         )
         for row in leaving
     )  # fmt: skip
+    for pk, tenant in rooms.tenants.items():
+        quotas.refuse_newcomer(tenant, claimant, had=had[pk])
     if discarded or leaving:
         stays: dict[bool, set[Partition]] = defaultdict(set)
         for row in memberships:

@@ -67,6 +67,13 @@ class Rooms:
                 its.add(server.pk)
 
 
+def refuse_newcomer(tenant: Tenant, server: Server, *, had: set[int]) -> None:
+    """Refuse that `server`, which was not among those that `tenant` `had`, is one too many now. Raises MoveRefused."""
+    has, most = servers_wanted(tenant), tenant.most_servers
+    if most is not None and server.pk in has - had and len(has) > most:
+        raise MoveRefused(_sentence(tenant, len(has) - 1, str(server)), rule="quota")
+
+
 def too_many(
     changes: Iterable[StagedChange], table: PartitionTable, current: PartitionTable, subnet: Subnet
 ) -> Iterable[Violation]:

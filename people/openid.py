@@ -6,6 +6,7 @@ here.
 
 from collections.abc import Mapping
 from typing import Any, Final, cast
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 from allauth.account.adapter import get_adapter as account_adapter
 from allauth.core.exceptions import ImmediateHttpResponse
@@ -17,9 +18,10 @@ from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOA
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.http import Http404, HttpRequest
+from django.http import Http404, HttpRequest, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
+from django.utils.crypto import constant_time_compare, salted_hmac
 from requests import RequestException
 
 from audit.actions import Action
@@ -63,11 +65,27 @@ class CheckedProvider(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # alla
 
     def complete_login(self, request: HttpRequest, app: SocialApp, token: Any, **kwargs: Any) -> SocialLogin:
         """Put the login together from the identity and the user info, which must be of one person (Core 1.0, 5.3.2)."""
-        identity = self._decode_id_token(app, kwargs["response"]["id_token"])
+        identity = self._identity(app, kwargs["response"]["id_token"], nonce_of(request.GET.get("state", "")))
         told = self._fetch_user_info(token.token)
         if not isinstance(told, dict) or not told.get("sub") or told["sub"] != identity.get("sub"):
             raise OAuth2Error("the provider's user info is of another person than its identity")
         return self.get_provider().sociallogin_from_response(request, {"userinfo": told, "id_token": identity})
+
+    def _identity(self, app: SocialApp, text: object, nonce: str) -> dict[str, Any]:
+        """What the identity says: allauth checks signature, issuer and audience, we the rest of Core 1.0, 3.1.3.7."""
+        try:
+            found = self._decode_id_token(app, text)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:  # a header that names no key, or is odd
+            raise OAuth2Error("the provider's identity cannot be read") from error
+        if "exp" not in found or "iat" not in found:
+            raise OAuth2Error("the provider's identity does not say until when it is good")
+        audience = found["aud"] if isinstance(found["aud"], list) else [found["aud"]]
+        party = found.get("azp", app.client_id if audience == [app.client_id] else None)
+        if party != app.client_id:
+            raise OAuth2Error("the provider's identity was given to another client")
+        if not constant_time_compare(str(found.get("nonce", "")), nonce):
+            raise OAuth2Error("the provider's identity answers another login than this one")
+        return cast(dict[str, Any], found)
 
 
 class OpenIDAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # allauth has no types
@@ -131,13 +149,22 @@ class OpenIDAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # allau
 
 
 def login(request: HttpRequest, provider_id: str) -> HttpResponseBase:
-    """Send the browser to the provider's own login page."""
-    return _answer(OAuth2LoginView, request, provider_id)
+    """Send the browser to the provider's own login page, with state and PKCE of allauth's and a nonce of ours."""
+    response = _answer(OAuth2LoginView, request, provider_id)
+    if isinstance(response, HttpResponseRedirect):
+        state = parse_qs(urlsplit(response.url).query).get("state", [""])[0]
+        return HttpResponseRedirect(f"{response.url}&{urlencode({'nonce': nonce_of(state)})}")
+    return response
 
 
 def callback(request: HttpRequest, provider_id: str) -> HttpResponseBase:
     """Take the code that the browser brings back, and sign its person in."""
     return _answer(OAuth2CallbackView, request, provider_id)
+
+
+def nonce_of(state: str) -> str:
+    """The nonce of the login with `state`, which is random, of one session and good once: so is what follows."""
+    return salted_hmac("people.openid nonce", state, algorithm="sha256").hexdigest()
 
 
 def refusal(request: HttpRequest, why: str) -> HttpResponseBase:

@@ -195,8 +195,9 @@ def say(request: TenantRequest, *, person: User, by_provider: bool, text: str) -
 
 def subject_of(request: TenantRequest) -> Subject:
     """How the trail names a request: what it asks for, in English."""
+    more = f"1 more server for {request.tenant}"
     label = {
-        Kind.MORE_SERVERS: f"{request.count} more server{'' if request.count == 1 else 's'} for {request.tenant}",
+        Kind.MORE_SERVERS: more if request.count == 1 else f"{request.count} more servers for {request.tenant}",
         Kind.RETURN_SERVERS: f"return of servers of {request.tenant}",
         Kind.SHARED_STORAGE: f"shared storage for {request.tenant}",
     }[Kind(request.kind)]

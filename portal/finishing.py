@@ -1,6 +1,7 @@
-"""A request is done when the fabric has proven what it asked for: the follower that notices.
+"""A request is done when the fabric has proven what it asked for, and over when its tenant is let go: who notices.
 
-It hears that the board was brought up to a revision, at least once and maybe late, and looks at what is current now.
+The first hears that the board was brought up to a revision, at least once and maybe late, and looks at what is current
+now.
 """
 
 from django.db import transaction
@@ -18,6 +19,8 @@ from portal.asking import hold, subject_of
 from portal.models import TenantRequest
 
 FOLLOWED = frozenset({Action.MEMBER_SETTLE})
+LET_GO = frozenset({Action.TENANT_OFFBOARD})
+NOBODY_ASKS = "The tenant was let go."
 
 Kind, State = TenantRequest.Kind, TenantRequest.State
 
@@ -50,6 +53,29 @@ def finish_if_done(request: TenantRequest) -> bool:
     )  # fmt: skip
     record_all(drafts)
     return True
+
+
+def close_of_gone(event: Event) -> None:
+    """End what a tenant that was let go still asks for; the follower's function. Nothing is staged or unstaged."""
+    requests = TenantRequest.objects.not_over().filter(tenant__public_id=event.subject_key)
+    for request in requests.exclude(tenant__offboarded_at=None).order_by("pk"):
+        if not finish_if_done(request):
+            _close(request)
+
+
+@transaction.atomic
+def _close(request: TenantRequest) -> None:
+    held = hold(request)
+    if held.state not in (State.OPEN, State.APPROVED):
+        return
+    now = timezone.now()
+    ended = {"decided_by": None, "decided_at": now, "ended_at": now}
+    TenantRequest.objects.filter(pk=held.pk).update(state=State.DECLINED, answer=NOBODY_ASKS, **ended)
+    draft = Draft(
+        action=Action.REQUEST_DECLINE, actor=SYSTEM, subject=subject_of(held), before={"state": held.state},
+        reason=NOBODY_ASKS, tenant_key=held.tenant.public_id,
+    )  # fmt: skip
+    record_all([draft])
 
 
 def is_done(request: TenantRequest) -> bool:

@@ -14,6 +14,7 @@ PAGES: Final = (
     (gettext_lazy("My servers"), "servers", "server-2"),
     (gettext_lazy("My partitions"), "partitions", "affiliate"),
     (gettext_lazy("Requests"), "requests", "list-check"),
+    (gettext_lazy("Evidence"), "evidence", "shield-check"),
 )
 
 

@@ -1,4 +1,4 @@
-"""Turn: a tenant's staged moves on their way out by themselves. Requests are in `request_models.py`."""
+"""Turn: a tenant's staged moves on their way out by themselves. Requests and evidence have files of their own."""
 
 from django.conf import settings
 from django.db import models
@@ -7,6 +7,8 @@ from deploy.models import Rollout
 from inventory.models import Subnet
 from people.models import Tenant
 from people.public_id import new_public_id
+from portal.evidence_models import RolloutPart as RolloutPart
+from portal.evidence_models import SignedEvidence as SignedEvidence
 from portal.request_models import RequestComment as RequestComment
 from portal.request_models import RequestedServer as RequestedServer
 from portal.request_models import StorageOffer as StorageOffer

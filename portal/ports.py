@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 
 from django.utils.translation import gettext
 
@@ -13,6 +14,16 @@ from inventory.models import Port, Server
 from partitions.models import Membership, Partition
 from subnet.observed import PortReading
 from subnet.pkey import DEFAULT_NUMBER, FULL_BIT, PKey
+
+
+class PortState(StrEnum):
+    """What the latest reading says of a port."""
+
+    UNKNOWN = "unknown"  # it was never read
+    NO_LINK = "no link"
+    SILENT = "did not answer"
+    WRONG = "not as it should be"
+    RIGHT = "as it should be"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +44,10 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class PortRow:
-    """One InfiniBand port of a server. `read_at` None: not read. `unexpected` entries are none that it should hold."""
+    """One InfiniBand port of a server. `read_at` None: not read. `unexpected` entries are none that it should hold.
+
+    `default`: how the port holds the Default partition, full or limited; "" when it was not read, or does not.
+    """
 
     port: Port
     device: str
@@ -41,6 +55,8 @@ class PortRow:
     lamp: Lamp
     read_at: datetime | None
     unexpected: int
+    state: PortState
+    default: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,18 +122,35 @@ def _row(port: Port, members: Collection[Membership], reading: PortReading | Non
     )
     known = {row.partition.pkey for row in members} | {DEFAULT_NUMBER}
     unexpected = sum((number & ~FULL_BIT) not in known for number in table.values())
-    lamp = _lamp(port, reading, held, unexpected, is_read=is_read)
+    state = _state(port, reading, held, unexpected, is_read=is_read)
+    default = next((number for number in table.values() if number & ~FULL_BIT == DEFAULT_NUMBER), None)
     assert port.hca is not None  # noqa: S101  only a server's ports come here
-    return PortRow(port, port.hca.device, held, lamp, read_at if is_read else None, unexpected)
+    return PortRow(
+        port, port.hca.device, held, lamp_of(state), read_at if is_read else None, unexpected, state,
+        "" if default is None else "full" if default & FULL_BIT else "limited",
+    )  # fmt: skip
 
 
-def _lamp(port: Port, reading: PortReading | None, held: Collection[Held], unexpected: int, *, is_read: bool) -> Lamp:
+def _state(
+    port: Port, reading: PortReading | None, held: Collection[Held], unexpected: int, *, is_read: bool
+) -> PortState:
     if reading is None and port.seen_at is None:
-        return Lamp(Colour.IDLE, "help-circle", gettext("not read yet"))
+        return PortState.UNKNOWN
     if reading is None or reading.state == "DOWN" or port.missing_since is not None:
-        return Lamp(Colour.WARN, "plug-connected-x", gettext("no link"))
+        return PortState.NO_LINK
     if not is_read:
-        return Lamp(Colour.WARN, "help-circle", gettext("did not answer"))
+        return PortState.SILENT
     if unexpected or any(one.index is None for one in held):
-        return Lamp(Colour.BAD, "alert-triangle", gettext("not as it should be"))
-    return Lamp(Colour.GOOD, "circle-check", gettext("as it should be"))
+        return PortState.WRONG
+    return PortState.RIGHT
+
+
+def lamp_of(state: PortState) -> Lamp:
+    """How a port's state is drawn."""
+    return {
+        PortState.UNKNOWN: Lamp(Colour.IDLE, "help-circle", gettext("not read yet")),
+        PortState.NO_LINK: Lamp(Colour.WARN, "plug-connected-x", gettext("no link")),
+        PortState.SILENT: Lamp(Colour.WARN, "help-circle", gettext("did not answer")),
+        PortState.WRONG: Lamp(Colour.BAD, "alert-triangle", gettext("not as it should be")),
+        PortState.RIGHT: Lamp(Colour.GOOD, "circle-check", gettext("as it should be")),
+    }[state]

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from portal.views import decisions, landing, partitions, requests, servers
+from portal.views import decisions, evidence, landing, partitions, requests, servers
 
 app_name = "portal"
 urlpatterns = [
@@ -20,6 +20,11 @@ urlpatterns = [
     path("portal/<str:tenant>/requests/<str:public_id>/", requests.request_page, name="request"),
     path("portal/<str:tenant>/requests/<str:public_id>/comment/", requests.comment, name="request_comment"),
     path("portal/<str:tenant>/requests/<str:public_id>/withdraw/", requests.withdraw, name="request_withdraw"),
+    path("portal/<str:tenant>/evidence/", evidence.evidence, name="evidence"),
+    path("portal/<str:tenant>/evidence/public-key/", evidence.public_key, name="evidence_key"),
+    path("portal/<str:tenant>/evidence/verifier/", evidence.check, name="evidence_verifier"),
+    path("portal/<str:tenant>/evidence/<str:public_id>/", evidence.document, name="evidence_document"),
+    path("portal/<str:tenant>/evidence/<str:public_id>/download/", evidence.download, name="evidence_download"),
     path("requests/", decisions.requests, name="operator_requests"),
     path("requests/offer/", decisions.offer, name="operator_offer"),
     path("requests/<str:public_id>/", decisions.request_page, name="operator_request"),

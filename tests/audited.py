@@ -25,6 +25,7 @@ EXEMPT = {
     "probes_probepair": "a measurement's place in its series",
     "probes_probeday": "measurements, rolled up",
     "probes_rolloutcomparison": "measurements around a rollout, which is recorded",
+    "portal_rolloutpart": "an index over rollouts and revisions, which are recorded",
     "webhooks_delivery": "a message on its way; endpoints, and that one was given up, are recorded",
     "probes_isolationcheck": "a measurement; leaks and requests are recorded",
 }

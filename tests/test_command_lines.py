@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from django.test import override_settings
 
 from audit import keyring, signing
 from audit import production as production_of_trail
@@ -64,6 +65,54 @@ def test_up_refuses_what_only_the_demo_may_leave_out(production, name, value, tm
     setattr(production, name, value)
     assert "FABRICUI_MFA=off and FABRICUI_FRESH_LOGIN_MIN=0 are for the demo" in why_not_up()
     assert not (tmp_path / "data").exists()
+
+
+@pytest.fixture(scope="module")
+def command(tmp_path_factory):
+    """`python -m fabricui VERB` in a process of its own, configured as a production that lacks nothing."""
+    folder = tmp_path_factory.mktemp("production")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("FABRICUI_")} | {
+        "FABRICUI_SECRET_KEY": "x" * 50, "FABRICUI_DATA_DIR": str(folder / "data"),
+        "DATABASE_URL": f"sqlite://{folder / 'data' / 'new.sqlite3'}",
+        "FABRICUI_AUDIT_KEY_FILE": str(folder / "secret"),
+        "FABRICUI_AUDIT_SIGNING_KEY_FILE": str(folder / "signing.pem"),
+    }  # fmt: skip
+    with override_settings(
+        **{name.removeprefix("FABRICUI_"): environment[name] for name in environment if "AUDIT" in name}
+    ):
+        make_keys()
+
+    def command(verb, **more):
+        return subprocess.run(
+            [sys.executable, "-m", "fabricui", verb], cwd=ROOT, env={**environment, **more},
+            check=False, capture_output=True, text=True, timeout=60,
+        )  # fmt: skip
+
+    command.folder = folder
+    return command
+
+
+@pytest.mark.parametrize(
+    ("verb", "variable", "value", "says"),
+    [
+        ("up", "FABRICUI_MFA", "off", "FABRICUI_MFA=off and FABRICUI_FRESH_LOGIN_MIN=0 are for the demo"),
+        ("check", "FABRICUI_MFA", "off", "FABRICUI_MFA=off and FABRICUI_FRESH_LOGIN_MIN=0 are for the demo"),
+        ("up", "FABRICUI_FRESH_LOGIN_MIN", "0", "FABRICUI_MFA=off and FABRICUI_FRESH_LOGIN_MIN=0 are for the demo"),
+        ("up", "FABRICUI_DEMO", "1", "belongs to a demo"),
+    ],
+)
+def test_the_command_itself_refuses_it_before_anything_is_made(command, verb, variable, value, says):
+    done = command(verb, **{variable: value})
+    assert done.returncode == 1
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not list(command.folder.glob("data/*"))
+
+
+def test_what_lacks_nothing_may_start(command):
+    """So that the refusals above are of what was changed, and of nothing else."""
+    done = command("check")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_a_worker_that_may_not_see_the_signing_key_is_not_asked_for_it(production, tmp_path):

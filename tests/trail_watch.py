@@ -1,8 +1,8 @@
 """A pytest plugin that watches every transaction of every test: what the product writes, it records, or the test fails.
 
 A write counts as the product's when the innermost frame of ours, passing over models and querysets, is in a room; what
-a test writes to set its scene is its own business. Each connection keeps a stack of open blocks; a write is judged when
-the outermost block of the product's ends, and at once outside of any.
+a test or `lab/pictures` writes to set its scene is its own business. Each connection keeps a stack of open blocks; a
+write is judged when the outermost block of the product's ends, and at once outside of any.
 """
 
 import functools
@@ -31,6 +31,7 @@ ROOMS = (
     "audit",
     "lab",
 )
+SCENES = ROOT / "lab" / "pictures"
 PASSED_OVER = ("models.py", "querysets.py", "fields.py", "trail_watch.py")
 WRITE = re.compile(
     r'\s*(?:INSERT(?:\s+OR\s+\w+)?\s+INTO|REPLACE\s+INTO|UPDATE|DELETE\s+FROM|COPY)\s+"?(\w+)"?', re.IGNORECASE
@@ -123,6 +124,8 @@ def _whose(filename: str) -> str:
     path = Path(filename)
     if not path.is_relative_to(ROOT) or ".venv" in path.parts or path.name in PASSED_OVER:
         return ""
+    if path.is_relative_to(SCENES):
+        return "tests"
     top = path.relative_to(ROOT).parts[0]
     return top if top in ROOMS or top == "tests" else ""
 

@@ -1,7 +1,7 @@
 """Tags that every page may use: icons, lamps, times, digests."""
 
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Final, Protocol
 
 from django import template
 from django.db.models import Model
@@ -50,6 +50,31 @@ def lamp(value: Drawn, size: str = "") -> SafeString:
 def in_the_readers_language(value: object) -> object:
     """A sentence of ours, a list of them, or what a row calls itself, in the reader's language (people.said)."""
     return said(str(value) if isinstance(value, Model) else value)
+
+
+class Told(Protocol):
+    """An event of the trail as far as it names what it is about."""
+
+    @property
+    def subject_kind(self) -> str: ...
+    @property
+    def subject_key(self) -> str: ...
+    @property
+    def subject_label(self) -> str: ...
+
+
+# What people have named themselves is never translated, whatever word it is.
+_CALLED_BY_US: Final = frozenset({
+    "revision", "rollout", "drift", "qualification", "request", "turn", "trail", "key", "event", "trial",
+    "isolation-check", "probe-incident",
+})  # fmt: skip
+
+
+@register.filter
+def subject(event: Told) -> object:
+    """What an event is about, in the reader's language where the words are ours."""
+    is_ours = event.subject_kind in _CALLED_BY_US or not event.subject_key
+    return said(event.subject_label) if is_ours else event.subject_label
 
 
 @register.filter

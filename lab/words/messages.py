@@ -36,12 +36,25 @@ SPOKEN: Final = (
     "console/views/tenants.py",
     # people
     "people/sessions.py", "people/language_views.py",
+    "people/accounts.py", "people/adapter.py", "people/fresh.py", "people/logins.py", "people/mfa_views.py",
+    "people/models.py", "people/operations.py", "people/second_factor.py", "people/suspension.py",
+    "people/tenant_policy.py", "people/token_views.py", "people/scopes.py", "people/actor.py",
+    "inventory/evidence.py", "inventory/importing.py", "inventory/labels.py", "inventory/models.py",
+    "inventory/reconcile.py",
+    "audit/anchors.py", "audit/chain.py", "audit/exporting.py", "audit/keyring.py", "audit/models.py",
+    "audit/outage.py", "audit/record.py", "audit/restoration.py", "audit/review.py", "audit/signing.py",
+    "audit/spool.py", "audit/standing.py", "audit/values.py", "audit/watch.py",
+    "portal/models.py", "portal/request_models.py", "portal/turns.py", "portal/asking.py",
+    "webhooks/delivering.py", "webhooks/following.py", "webhooks/models.py", "webhooks/operations.py",
+    "webhooks/views.py",
 )  # fmt: skip
 CALLS: Final = {
     "gettext": (None, 0, None), "gettext_lazy": (None, 0, None), "_": (None, 0, None),
     "ngettext": (None, 0, 1), "ngettext_lazy": (None, 0, 1),
     "pgettext": (0, 1, None), "pgettext_lazy": (0, 1, None), "npgettext": (0, 1, 2),
 }  # fmt: skip
+# Rooms whose rows have choices that pages name.
+LABELLED: Final = ("people", "inventory", "deploy", "partitions", "probes", "audit", "portal", "webhooks")
 # Words in the arguments of tags and filters: {% icon "check" _("done") %}.
 MARKED: Final = re.compile(r"""_\("([^"]*)"\)|_\('([^']*)'\)""")
 # Single words that Python hands to pages, which no f-string and no lamp shows to be ours.
@@ -88,6 +101,7 @@ def found() -> dict[Message, list[str]]:
     _note(seen, labels(), ROOT / "people/models.py")
     _note(seen, glossary(), ROOT / "docs/glossary.md")
     _note(seen, (Message(CONTEXT, word, None) for word in WORDS), ROOT / "lab/words/messages.py")
+    _note(seen, deeds(), ROOT / "audit/actions.py")
     # gettext has one entry for a singular, with its plural if any use has one
     counted = {(one.context, one.english) for one in seen if one.plural is not None}
     return {
@@ -248,7 +262,7 @@ def _name(expression: str, names: dict[str, str]) -> str:
 def _is_sentence(text: str) -> bool:
     """Whether these are at least two words, values (“0”) among them, and no address, pattern or name of a program's."""
     is_one = re.search(r"[A-Za-z]{2,}\W? |\w \W?\w", text) and re.search(r"[A-Za-z]{2,}", text)
-    return bool(is_one) and not re.search(r"""<|>|__|%\(|="|; charset=|^[a-z_]+\.""", text)
+    return bool(is_one) and not re.search(r"""<|>|__|\|\||%\(|="|; charset=|^[a-z_]+\.""", text)
 
 
 # Whose words pages never show through `|said`: gettext translates its own, a log is for machines, the rest for
@@ -297,8 +311,16 @@ def labels() -> Iterator[Message]:
     from django.apps import apps
 
     for model in apps.get_models():
-        if model.__module__.partition(".")[0] in ("people", "inventory", "deploy", "partitions", "probes"):
+        if model.__module__.partition(".")[0] in LABELLED:
             for field in model._meta.get_fields():
                 if getattr(field, "name", "") != "language":
                     for _, label in getattr(field, "choices", None) or ():
                         yield Message(CONTEXT, str(label), None)
+
+
+def deeds() -> Iterator[Message]:
+    """What the trail says that somebody did, between their name and the thing's."""
+    from audit.actions import Action
+
+    for action in Action:
+        yield Message(CONTEXT, action.words, None)

@@ -1,4 +1,4 @@
-// What every page does: menus, dismissable messages, copy buttons, a server that does not answer.
+// What every page does: menus, dismissable messages, copy and print buttons, a server that does not answer.
 
 const announcer = document.getElementById("announcer");
 
@@ -29,6 +29,7 @@ document.addEventListener("click", (event) => {
   }
   const dismiss = event.target.closest("[data-dismiss]");
   if (dismiss) dismiss.closest(".note").remove();
+  if (event.target.closest("[data-print]")) print();
   const copy = event.target.closest("[data-copy]");
   if (copy) {
     navigator.clipboard.writeText(copy.dataset.copy).then(() => announce(`${copy.dataset.copy} copied`));
@@ -62,6 +63,10 @@ document.addEventListener("htmx:after:request", (event) => {
 
 // On a narrow screen the navigation scrolls sideways: show where we are.
 const here = document.querySelector('.topnav [aria-current="page"]');
-if (here) here.parentElement.closest(".topnav").scrollLeft = here.offsetLeft - 16;
 const tab = document.querySelector('.inventory-tabs [aria-current="page"]');
-if (tab) tab.parentElement.scrollLeft = tab.offsetLeft - tab.parentElement.offsetLeft - 16;
+const showWhereWeAre = () => {
+  if (here) here.parentElement.closest(".topnav").scrollLeft = here.offsetLeft - 16;
+  if (tab) tab.parentElement.scrollLeft = tab.offsetLeft - tab.parentElement.offsetLeft - 16;
+};
+showWhereWeAre();
+addEventListener("resize", showWhereWeAre);

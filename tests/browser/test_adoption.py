@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from deploy.models import Fence, Rollout
 from partitions import adoption
 from partitions.models import Partition
-from tests.browser.test_pages import violations
+from tests.browser.axe import violations
 from tests.partitions.by_hand import ByHand, build
 from tests.subnet.by_hand import BY_HAND
 

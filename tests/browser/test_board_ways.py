@@ -7,8 +7,8 @@ from playwright.sync_api import expect
 
 from inventory.models import Port, PortConflict
 from partitions.models import Partition, StagedChange
+from tests.browser.axe import violations
 from tests.browser.test_board import card, cards, drag, tab_to_a_card
-from tests.browser.test_pages import violations
 
 pytestmark = pytest.mark.browser
 

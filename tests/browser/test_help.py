@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.test_pages import violations
+from tests.browser.axe import violations
 
 pytestmark = pytest.mark.browser
 

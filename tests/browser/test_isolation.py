@@ -7,7 +7,7 @@ from django.utils import timezone
 from probes.models import IsolationCheck
 from probes.operations.isolation import store
 from probes.verdict import Isolation, Judged
-from tests.browser.test_pages import violations
+from tests.browser.axe import violations
 from tests.probes.test_isolation_pages import SA, TRIED
 
 pytestmark = pytest.mark.browser

@@ -13,7 +13,7 @@ from probes import operations
 from probes.histogram import Histogram
 from probes.models import Incident, ProbeHost, ProbePair, ProbeRun, ProbeScope
 from probes.settings_of_scope import ScopeSettings
-from tests.browser.test_pages import violations
+from tests.browser.axe import violations
 from tests.probes.site import HOST_KEY, evidence
 
 pytestmark = pytest.mark.browser

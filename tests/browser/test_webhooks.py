@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from audit.values import SYSTEM
 from people.models import User
-from tests.browser.test_pages import violations
+from tests.browser.axe import violations
 from webhooks.models import Delivery, Endpoint
 from webhooks.operations import create_endpoint, send_test, switch_off
 

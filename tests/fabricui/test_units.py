@@ -54,6 +54,15 @@ def test_a_unit_starts_what_run_up_starts(name):
         assert f"Environment={key}={value}\n" in text(name)
 
 
+def test_what_run_up_refuses_does_not_start_under_systemd_either():
+    """Every process waits for the unit that prepares, and that one asks first."""
+    first, *_ = re.findall(r"^ExecStart=(.*)$", text("prepare"), re.MULTILINE)
+    assert shlex.split(first)[1:] == ["-m", "fabricui", "check"]
+    for name in PROCESSES:
+        assert re.search(r"^Requires=.*\bfabricui-prepare\.service\b", text(name), re.MULTILINE), name
+        assert re.search(r"^After=.*\bfabricui-prepare\.service\b", text(name), re.MULTILINE), name
+
+
 @pytest.mark.parametrize("name", sorted(PROCESSES))
 def test_a_unit_sees_no_key_but_its_own(name):
     for key, readers in processes._MAY_SEE.items():

@@ -37,6 +37,7 @@ def event(action=Action.MEMBER_STAGE, kind="server", key="s1", tenant="", **fiel
         (Action.TRAIL_BROKEN, Kind.TRAIL),
         (Action.REQUEST_ASK, Kind.REQUEST),
         (Action.STORAGE_OFFER, Kind.REQUEST),
+        (Action.EVIDENCE_SIGN, Kind.EVIDENCE),
         (Action.TURN_END, Kind.STAGED),
         (Action.TRAIL_EXPORT, None),
         (Action.PERSON_LOGIN_FAILED, None),

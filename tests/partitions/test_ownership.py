@@ -7,6 +7,7 @@ from partitions import operations
 from partitions.errors import MoveRefused
 from partitions.models import Membership, StagedChange
 from partitions.selection import Selection
+from people.models import Tenant
 
 pytestmark = pytest.mark.django_db
 
@@ -105,6 +106,24 @@ def test_a_moved_card_leaves_at_once_in_another_tenants_server(provider, claim, 
     provider.settle(rollout)
     assert not Membership.objects.filter(port__in=ports).exists()
     assert Port.objects.get(pk=ports[0].pk).former_tenant == provider.acme  # the new server is bound to both
+
+
+def test_a_moved_card_gives_no_tenant_a_server_too_many(provider, claim, server, training):
+    """The former server stays Acme's by its other card, and the claimant would come to it."""
+    Tenant.objects.filter(pk=provider.acme.pk).update(most_servers=1)
+    with pytest.raises(MoveRefused, match="Acme has 1 server and may have 1, so srv-002 cannot come to it") as refused:
+        operations.move_card(conflict=claim, actor=provider.olga)
+    assert refused.value.rule == "quota"
+    assert Port.objects.get(pk=claim.port.pk).hca.server == server
+    assert not StagedChange.objects.exists()
+    Tenant.objects.filter(pk=provider.acme.pk).update(most_servers=2)
+    operations.move_card(conflict=claim, actor=provider.olga)
+
+
+def test_the_last_card_of_a_server_takes_its_place_along(provider, claim, server, training):
+    Membership.objects.filter(port__hca__server=server).exclude(port__hca=claim.port.hca).delete()
+    Tenant.objects.filter(pk=provider.acme.pk).update(most_servers=1)
+    operations.move_card(conflict=claim, actor=provider.olga)
 
 
 def test_what_was_staged_on_a_moved_card_is_discarded(provider, claim, training, inference):

@@ -13,6 +13,8 @@ from people.models import Tenant, TenantRole, User
 from people.operations import create_token
 from portal import asking
 from portal.door import Seat
+from portal.evidence import asking as evidence
+from portal.evidence import signing
 from probes import operations
 from probes.models import Incident, IsolationCheck, ProbeRun
 from probes.schedule import LoadMode
@@ -152,6 +154,7 @@ def everything() -> Everything:
     arguments["console:tenant_policy"] = [provider.acme.public_id]
     _portal(arguments, ids, provider.acme.public_id)
     arguments |= _requests(people["member"], provider)
+    arguments |= _evidence(people["member"], provider.acme)
     forms = {
         "console:board_move": {
             "server": ids["server"], "source": site.training.public_id, "target": site.inference.public_id,
@@ -190,7 +193,7 @@ def _of_the_api(site, ids, drift, probed, check, look) -> dict[str, list[object]
 
 def _portal(arguments, ids, acme) -> None:
     """What stands in the addresses of a tenant's pages."""
-    for name in ("servers", "partitions", "move", "take_back", "try_again"):
+    for name in ("servers", "partitions", "move", "take_back", "try_again", "evidence_key", "evidence_verifier"):
         arguments[f"portal:{name}"] = [acme]
     arguments["portal:server"] = [acme, ids["server"]]
     for name in ("partition", "partition_rename", "partition_retire"):
@@ -212,6 +215,16 @@ def _requests(member, provider) -> dict[str, list[object]]:
     for name in ("request", "approve", "decline", "reopen", "comment"):
         found[f"portal:operator_{name}"] = [key]
     return found
+
+
+def _evidence(member, acme) -> dict[str, list[object]]:
+    """A signed document of Acme's; asked for long enough ago that another may be."""
+    seat = Seat(member, acme, TenantRole.Role.MEMBER)
+    row = evidence.ask(seat=seat)
+    signing.tick(now=timezone.now())
+    type(row).objects.update(asked_at=timezone.now() - timedelta(hours=1))
+    its = [acme.public_id, row.public_id]
+    return {"portal:evidence": its[:1], "portal:evidence_document": its, "portal:evidence_download": its}
 
 
 def _probes(provider, partition) -> Probed:

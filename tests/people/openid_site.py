@@ -1,5 +1,8 @@
 """The pages of the OpenID provider of the tests; only its own process (openid_provider.py) imports this."""
 
+import base64
+import hashlib
+import hmac
 import json
 
 from django.conf import settings
@@ -24,6 +27,44 @@ class Validator(OAuth2Validator):
             "family_name": user.last_name,
             "groups": groups.get(user.username, []),
         }
+
+    def get_id_token_dictionary(self, token, token_handler, request):
+        claims, until = super().get_id_token_dictionary(token, token_handler, request)
+        claims |= next((more for what, more in WRONG_CLAIMS.items() if is_wrong(what)), {})
+        if is_wrong("no end"):
+            del claims["exp"]
+        return claims, until
+
+    def finalize_id_token(self, id_token, token, token_handler, request):
+        if is_wrong("no nonce"):
+            request.nonce = None
+            id_token.pop("nonce", None)
+        text = super().finalize_id_token(id_token, token, token_handler, request)
+        if is_wrong("unsigned"):
+            return f"{encoded({'alg': 'none', 'typ': 'JWT'})}.{text.split('.')[1]}."
+        if is_wrong("a secret as its key"):  # whoever knows the public key could sign
+            kid = json.loads(base64.urlsafe_b64decode(text.split(".")[0] + "=="))["kid"]
+            signed = f"{encoded({'alg': 'HS256', 'typ': 'JWT', 'kid': kid})}.{text.split('.')[1]}"
+            return f"{signed}.{plain(hmac.digest(b'public', signed.encode(), hashlib.sha256))}"
+        return text
+
+
+WRONG_CLAIMS = {
+    "another nonce": {"nonce": "0" * 64},
+    "another audience": {"aud": "another client"},
+    "several audiences": {"aud": ["fabricui", "another client"]},
+    "another party": {"aud": ["fabricui", "another client"], "azp": "another client"},
+    "identity of another issuer": {"iss": "https://elsewhere.example"},
+    "identity that is over": {"exp": 1_000_000_000},
+}
+
+
+def plain(data):
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def encoded(header):
+    return plain(json.dumps(header).encode())
 
 
 def is_wrong(what):

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 import requests
@@ -197,7 +198,13 @@ def test_a_closed_account_stays_closed(client, provider):
     assert again.get("/people/").status_code == 302
 
 
-@pytest.mark.parametrize("wrong", ["another person", "nonsense", "other keys"])
+WRONG_IDENTITIES = [
+    "another nonce", "no nonce", "another audience", "several audiences", "another party", "identity of another issuer",
+    "identity that is over", "no end", "unsigned", "a secret as its key",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", ["another person", "nonsense", "other keys", *WRONG_IDENTITIES])
 def test_a_provider_that_says_wrong_things_signs_nobody_in(client, provider, wrong):
     away = client.get(LOGIN).url
     provider.be(wrong=wrong)
@@ -232,6 +239,40 @@ def test_an_answer_that_nobody_asked_for_signs_nobody_in(client, provider):
     assert client.get(back + "x").status_code == 502
     assert client.get(back).status_code == 302
     assert client.get(back).status_code == 502  # a code works once
+
+
+def test_a_code_that_was_given_in_another_session_signs_nobody_in(client, provider):
+    """Somebody got hold of a code before it was shown, and brings it to a login of their own (RFC 9700, 4.5)."""
+    stolen = provider.visit(client.get(LOGIN).url)
+    thief = Client()
+    own = parse_qs(urlsplit(thief.get(LOGIN).url).query)
+    code = parse_qs(urlsplit(stolen).query)["code"][0]
+    assert thief.get(f"{CALLBACK}?{urlencode({'code': code, 'state': own['state'][0]})}").status_code == 502
+    assert thief.get("/people/").status_code == 302
+    assert not User.objects.exists()
+
+
+def test_each_login_has_its_own_state_challenge_and_nonce(client, provider):
+    asked = [parse_qs(urlsplit(client.get(LOGIN).url).query) for _ in range(2)]
+    for name in ("state", "nonce", "code_challenge"):
+        first, second = (one[name] for one in asked)
+        assert len(first) == len(second) == 1
+        assert first != second, name
+        assert len(first[0]) >= 16
+
+
+def test_a_stolen_code_meets_the_nonce_even_where_a_provider_ignores_pkce(client, provider):
+    """The code is taken with the verifier of the session it belongs to, and the identity is still of another login."""
+    stolen = parse_qs(urlsplit(provider.visit(client.get(LOGIN).url)).query)["code"][0]
+    ((stashed, *_),) = client.session["socialaccount_states"].values()
+    thief = Client()
+    state = parse_qs(urlsplit(thief.get(LOGIN).url).query)["state"][0]
+    session = thief.session
+    session["socialaccount_states"][state][0]["pkce_code_verifier"] = stashed["pkce_code_verifier"]
+    session.save()
+    assert thief.get(f"{CALLBACK}?{urlencode({'code': stolen, 'state': state})}").status_code == 502
+    assert "another login" in recorded(Action.PERSON_LOGIN_FAILED)[0].reason
+    assert not User.objects.exists()
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])

@@ -6,14 +6,16 @@ from django.utils import timezone
 
 from audit import follow
 from audit.models import Event
+from audit.values import SYSTEM
 from inventory.models import Port, Server
 from partitions import operations
 from partitions.models import Cleaning, Membership, StagedChange
 from partitions.selection import Selection
+from people import suspension
 from people.models import Tenant
 from portal import asking, deciding, finishing
 from portal.errors import Refused, RequestMoved
-from portal.models import StorageOffer
+from portal.models import StorageOffer, TenantRequest
 from tests.portal import asked
 from tests.portal.asked import fresh
 
@@ -240,6 +242,33 @@ def test_a_suspended_tenants_request_waits(portal):
     Tenant.objects.filter(pk=portal.acme.pk).update(suspended_at=timezone.now())
     with pytest.raises(Refused, match="Acme is suspended"):
         approve(portal, made)
+
+
+def test_what_a_tenant_that_is_let_go_asks_for_is_over(portal):
+    """Open and approved ones, each with its event, once however often the follower hears of it; nobody else's."""
+    waits, approved, over = asked.more(portal, count=1), asked.more(portal, count=1), asked.more(portal, count=1)
+    approve(portal, approved, 4, partition=portal.site.training)
+    deciding.decline(request=over, actor=portal.provider.olga, answer="no")
+    follow.tick()
+    assert fresh(waits).state == "OPEN"
+    theirs = Tenant.objects.exclude(pk=portal.acme.pk).first()
+    others = TenantRequest.objects.create(
+        tenant=theirs, subnet=waits.subnet, kind=waits.kind, count=1, asked_by=waits.asked_by, asked_at=timezone.now()
+    )
+    suspension.let_go(tenant=portal.acme, actor=SYSTEM, reason="their contract ended")
+    follow.tick()
+    assert fresh(waits).state == "DECLINED"
+    finishing.close_of_gone(Event.objects.get(action="people:tenant:offboard"))
+    assert [(fresh(one).state, fresh(one).answer) for one in (waits, approved, over)] == [
+        ("DECLINED", "The tenant was let go."), ("DECLINED", "The tenant was let go."), ("DECLINED", "no"),
+    ]  # fmt: skip
+    assert fresh(waits).ended_at is not None
+    assert fresh(others).state == "OPEN"
+    ended = Event.objects.filter(action="portal:request:decline", reason="The tenant was let go.").order_by("number")
+    assert [(one.subject_key, one.before) for one in ended] == [
+        (waits.public_id, {"state": "OPEN"}), (approved.public_id, {"state": "APPROVED"}),
+    ]  # fmt: skip
+    assert {one.tenant_key for one in ended} == {portal.acme.public_id}
 
 
 def test_the_quota_holds_also_when_an_operator_approves(portal, operator):

@@ -1,0 +1,1 @@
+"""Small sites as rows, and the list of the pages that show them: for pictures and for browser tests."""
