@@ -7,7 +7,7 @@ from datetime import datetime
 from inventory.models import Server
 from portal.pasting import Paste, Place, settings_for
 from portal.ports import PortRow, ServerRow, server_rows
-from portal.stability import Change, newest_changes
+from portal.stability import Change, Stability, newest_changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,22 +21,25 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class PartitionPart:
-    """One partition that the server is in, with what to paste and the newest change of its index on each port."""
+    """One partition that the server is in, with what to paste and the newest change of its index on each port.
+
+    `since`: from when on FabricUI can say of every port whether its index changed; None if of one it cannot.
+    """
 
     name: str
     pkey: str
     is_shared: bool
     paste: Paste
     moved: tuple[Moved, ...]
+    since: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
 class ServerPage:
-    """All of it. `since`: from when on FabricUI can say whether an index changed."""
+    """All of it."""
 
     row: ServerRow
     parts: tuple[PartitionPart, ...]
-    since: datetime | None
 
     @property
     def read_at(self) -> datetime | None:
@@ -67,9 +70,10 @@ def server_page(server: Server) -> ServerPage:
                 is_shared=held.is_shared,
                 paste=settings_for(places=places, pkey=held.pkey, is_limited=is_limited),
                 moved=tuple(sorted(changes, key=lambda moved: moved.change.at, reverse=True)),
+                since=_since(row.ports, pk, stability),
             )
         )
-    return ServerPage(row, tuple(parts), stability.since)
+    return ServerPage(row, tuple(parts))
 
 
 def _places(ports: Sequence[PortRow], partition: int) -> list[Place]:
@@ -79,3 +83,14 @@ def _places(ports: Sequence[PortRow], partition: int) -> list[Place]:
         for held in one.held
         if held.partition.pk == partition
     ]
+
+
+def _since(ports: Sequence[PortRow], partition: int, stability: Stability) -> datetime | None:
+    found = [
+        stability.known.get((str(one.port.guid), held.partition.pkey)) if held.index is not None else None
+        for one in ports
+        for held in one.held
+        if held.partition.pk == partition
+    ]
+    times = [at for at in found if at is not None]
+    return max(times) if times and len(times) == len(found) else None

@@ -29,10 +29,14 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Stability:
-    """What the kept looks say: the newest change of each key that had one, and since when there are looks."""
+    """What the kept looks say: the newest change of each key that had one, and since when each is known to stand.
+
+    `known` is the first look of those that read the port without a gap: an index may have gone and come back while
+    the port did not answer.
+    """
 
     changes: Mapping[Key, Change]
-    since: datetime | None
+    known: Mapping[Key, datetime]
 
 
 def newest_changes(*, subnet: Subnet, guids: Collection[str], pkeys: Collection[int]) -> Stability:
@@ -42,10 +46,15 @@ def newest_changes(*, subnet: Subnet, guids: Collection[str], pkeys: Collection[
     wanted, keys = set(guids), set(pkeys)
     last: dict[Key, int | None] = {}
     changes: dict[Key, Change] = {}
+    known: dict[Key, datetime] = {}
     for look in looks:
         at = look.observation.read_at or look.observation.requested_at
         for guid, seen in unpacked(bytes(look.data)).items():
-            if guid not in wanted or seen == "unread":
+            if guid not in wanted:
+                continue
+            if seen == "unread":
+                for pkey in keys:
+                    known.pop((guid, pkey), None)
                 continue
             held = {} if seen is None else {number & ~FULL_BIT: int(index) for index, number in seen.items()}
             for pkey in keys:
@@ -53,4 +62,5 @@ def newest_changes(*, subnet: Subnet, guids: Collection[str], pkeys: Collection[
                 if (guid, pkey) in last and last[guid, pkey] != index:
                     changes[guid, pkey] = Change(at, last[guid, pkey], index)
                 last[guid, pkey] = index
-    return Stability(changes, looks[0].observation.read_at if looks else None)
+                known.setdefault((guid, pkey), at)
+    return Stability(changes, known)

@@ -13,4 +13,6 @@ def fill() -> Scene:
     }
     acme = Tenant.objects.create(name="Acme", slug="acme")
     TenantRole.objects.create(user=people["max"], tenant=acme, role=TenantRole.Role.MEMBER)
-    return Scene(people, {f"portal:{name}": [acme.public_id] for name in ("servers", "partitions", "requests")})
+    return Scene(
+        people, {f"portal:{name}": [acme.public_id] for name in ("servers", "partitions", "requests", "evidence")}
+    )

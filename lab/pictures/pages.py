@@ -63,6 +63,8 @@ BUSY: Final = (
     Page("isolation", "probes:isolation"),
     Page("isolation-check", "probes:isolation_check"),
     Page("incidents", "probes:incidents"),
+    Page("portal-evidence", "portal:evidence", who="max"),
+    Page("portal-evidence-document", "portal:evidence_document", who="max"),
     Page("portal-choose", "portal:portal", who="both"),
     Page("portal-servers", "portal:servers", who="max"),
     Page("portal-server", "portal:server", who="max"),
@@ -106,6 +108,7 @@ EMPTY: Final = (
     Page("portal-servers", "portal:servers", who="max"),
     Page("portal-board", "portal:partitions", who="max"),
     Page("portal-requests", "portal:requests", who="max"),
+    Page("portal-evidence", "portal:evidence", who="max"),
 )  # fmt: skip
 
 LARGE: Final = (
@@ -130,6 +133,9 @@ NO_PAGE: Final = {
     "console:as_of_data": "JSON",
     "console:board_matching": "JSON for the board",
     "console:board_new_partition": "a dialog of the board",
+    "portal:evidence_download": "a file",
+    "portal:evidence_key": "a file",
+    "portal:evidence_verifier": "a file",
     "live:stream": "server-sent events",
     "openid_connect_login": "sends the browser to the provider",
     "openid_connect_callback": "where the provider sends it back to",

@@ -1,9 +1,13 @@
 """Acme's people with their requests, and a person who acts for two tenants."""
 
+from django.utils import timezone
+
 from lab.pictures.settled import Site
 from people.models import Tenant, TenantRole, User
 from portal import asking, deciding
 from portal.door import Seat
+from portal.evidence import asking as evidence_asking
+from portal.evidence import signing
 
 WHY = "the new model needs them"
 
@@ -23,7 +27,10 @@ def fill(site: Site, people: dict[str, User], places: dict[str, list[object]]) -
     deciding.offer_storage(partition=site.storage, words="for checkpoints", actor=provider.olga)
     storage = asking.ask_for_storage(seat=seat, partition=site.training, storage=site.storage, why="for checkpoints")
     deciding.decline(request=storage, actor=provider.olga, answer="It is full until Friday.")
-    of_acme = {"servers": [], "partitions": [], "requests": [], "server": [provider.servers[0].public_id]}
+    evidence = evidence_asking.ask(seat=seat)
+    signing.tick(now=timezone.now())
+    of_acme: dict[str, list[object]] = {"servers": [], "partitions": [], "requests": [], "evidence": []}
+    of_acme |= {"evidence_document": [evidence.public_id], "server": [provider.servers[0].public_id]}
     of_acme |= {"partition": [site.training.public_id], "request": [more.public_id]}
     places |= {f"portal:{name}": [acme.public_id, *rest] for name, rest in of_acme.items()}
     places |= {"portal-request-declined": [acme.public_id, storage.public_id]}

@@ -132,7 +132,8 @@ def _port(port: PortRow, stable: Stability) -> dict[str, Any]:
 
 
 def _key(held: Held, port: PortRow, stable: Stability) -> dict[str, Any]:
-    change = stable.changes.get((str(port.port.guid), held.partition.pkey))
+    place = (str(port.port.guid), held.partition.pkey)
+    change = stable.changes.get(place)
     index: int | str = UNKNOWN if port.read_at is None else "absent" if held.index is None else held.index
     return {
         "partition": held.partition.public_id,
@@ -141,7 +142,7 @@ def _key(held: Held, port: PortRow, stable: Stability) -> dict[str, Any]:
         "membership": held.kind,
         "index": index,
         "index_changed_at": change.at if change is not None else "",
-        "index_known_since": stable.since or UNKNOWN,
+        "index_known_since": (isinstance(index, int) and stable.known.get(place)) or UNKNOWN,
     }
 
 

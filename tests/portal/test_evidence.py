@@ -123,6 +123,14 @@ def test_how_long_an_index_has_stood_is_told_where_it_is_known(portal):
     keys = [key for port in ports(facts(portal)).values() for key in port["keys"]]
     assert {key["index_known_since"] for key in keys} == {plain(first.read_at)}
     assert {key["index_changed_at"] for key in keys} == {""}
+    # A port that was silent for a while may have held anything meanwhile, and one that is silent now is unknown.
+    gap, silent = sorted(ports(facts(portal)))[:2]
+    kept(portal.provider.observe(unread=[gap, silent]))
+    last = kept(portal.provider.observe(unread=[silent]))
+    now = {guid: {key["index_known_since"] for key in port["keys"]} for guid, port in ports(facts(portal)).items()}
+    assert now.pop(gap) == {plain(last.read_at)}
+    assert now.pop(silent) == {"unknown"}
+    assert set().union(*now.values()) == {plain(first.read_at)}
     TableChanges.objects.all().delete()
     assert {key["index_known_since"] for port in ports(facts(portal)).values() for key in port["keys"]} == {"unknown"}
 
