@@ -85,4 +85,4 @@ class Search:
 
 
 def _listed(names: tuple[str, ...]) -> str:
-    return f"{', '.join(names[:-1])} or {names[-1]}"
+    return " or ".join((", ".join(names[:-1]), names[-1]))

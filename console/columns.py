@@ -14,6 +14,7 @@ from partitions import board
 from partitions.board import UNASSIGNED
 from partitions.tray import Tray
 from people.models import User
+from people.said import said
 
 PROVIDER: Final = "Provider"
 # A site of this size fits on a screen: it opens whole. A larger one opens as tiles, and shows what is pinned.
@@ -74,7 +75,8 @@ class Card:
         """What `by:` finds; “me” among them."""
         if self.staged is None:
             return ""
-        return f"{self.staged.by.lower()} me" if self.staged.is_mine else self.staged.by.lower()
+        by = self.staged.by.lower()
+        return " ".join((by, "me")) if self.staged.is_mine else by
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,18 @@ class Share:
     count: int
     start: float
     width: float
+
+    @property
+    def words(self) -> str:
+        """How many are so."""
+        match self.state:
+            case "good":
+                return f"{self.count} proven"
+            case "staged":
+                return f"{self.count} staged"
+            case "bad":
+                return f"{self.count} in trouble"
+        return f"{self.count} not known"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +125,7 @@ class Column:
     @property
     def bar_words(self) -> str:
         """The bar in words."""
-        names = {"good": "proven", "staged": "staged", "bad": "in trouble", "unknown": "not known"}
-        return ", ".join(f"{share.count} {names[share.state]}" for share in self.bar) or "no servers"
+        return ", ".join(share.words for share in self.bar) or "no servers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +243,7 @@ def _column(
     marks = [card.mark.direction for card in column.cards if card.mark is not None]
     shown = Column(
         key=column.key,
-        name=column.name,
+        name=str(said(column.name)) if column.key == UNASSIGNED else column.name,
         pkey=column.pkey,
         tenant="" if column.key == UNASSIGNED else column.tenant or PROVIDER,
         is_shared=column.is_provider,
@@ -300,8 +313,9 @@ def _card(card: board.Card, notes: Mapping[str, StagedNote], lit: _Lit) -> Card:
 
 def _facts(card: board.Card) -> str:
     """The ports in words; membership only where it is not the usual full one, a part only where it is a part."""
-    number = str(card.ports) if card.ports_here == card.ports else f"{card.ports_here} of {card.ports}"
-    facts = f"{number} port{'' if card.ports == 1 else 's'}"
+    facts = f"{card.ports} port{'' if card.ports == 1 else 's'}"
+    if card.ports_here != card.ports:
+        facts = f"{card.ports_here} of {facts}"
     facts = f"{facts}, {card.kind}" if card.kind in ("limited", "mixed") else facts
     return f"{facts}, {card.down} down" if card.down else facts
 

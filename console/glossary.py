@@ -9,6 +9,8 @@ from django.conf import settings
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
+from people.said import said
+
 _ROW: Final = re.compile(r"^\| (?P<words>[^|]+?) \| (?P<meaning>[^|]+?) \| (?P<avoided>[^|]*?) ?\|$")
 _SPLIT: Final = re.compile(r"[,;] ")
 _BESIDE: Final = re.compile(r" ?\([^)]*\)")
@@ -28,8 +30,8 @@ class Word:
 
     @property
     def html(self) -> SafeString:
-        """The meaning as a page shows it: code and emphasis stay, links become their text."""
-        text = re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", str(escape(self.meaning)))
+        """The meaning as a page shows it, in the reader's language: code and emphasis stay, links become their text."""
+        text = re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", str(escape(str(said(self.meaning)))))
         text = re.sub(r"`([^`]+)`", r"<code>\1</code>", text)
         text = re.sub(r"\*([^*]+)\*", r"<em>\1</em>", text)
         return mark_safe(text)  # noqa: S308  escaped above, and our own file

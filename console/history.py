@@ -30,11 +30,14 @@ NAMED: Final = 12  # ports by name in one line
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line: when, an icon, a sentence with details, and where it leads. `event` is its number in the trail."""
+    """One line: when, an icon, a sentence with details, and where it leads. `event` is its number in the trail.
+
+    The parts of `title` with blanks between are the sentence: a page says each in the reader's language.
+    """
 
     at: datetime
     kind: str  # event | revision | rollout | fabric
-    title: str
+    title: tuple[str, ...]
     detail: str = ""
     event: int | None = None
     rollout: str = ""  # public id
@@ -110,7 +113,7 @@ def _entry(event: Event) -> Entry:
     return Entry(
         at=event.at,
         kind="event",
-        title=f"{event.actor_name} {words(event.action)} {event.subject_label}",
+        title=(event.actor_name, words(event.action), event.subject_label),
         detail=" · ".join(told),
         event=event.number,
         rollout=event.subject_key if event.subject_kind == "rollout" else "",
@@ -166,7 +169,7 @@ def _revisions(subnet: Subnet, until: datetime | None, said: Any) -> tuple[list[
         Entry(
             revision.created_at,
             "revision",
-            f"{revision.author_name} made {revision}",
+            (f"{revision.author_name} made revision {revision.number}",),
             detail=told + (f" · “{revision.reason}”" if revision.reason else ""),
         )
         for revision, told in changed
@@ -186,15 +189,20 @@ def _said(said: Any, table: Mapping[str, Any]) -> tuple[Held, dict[str, str]]:
 
 def _difference(before: Held, after: Held, names: Mapping[str, str]) -> str:
     """“joins training (0x2c41), full; leaves …”, or for a P_Key the ports with their servers."""
-    joined = [f"{_name(key, names)} ({after[key]})" for key in after if key not in before]
+    joined = [_member(_name(key, names), after[key]) for key in after if key not in before]
     left = [_name(key, names) for key in before if key not in after]
-    other = [f"{_name(key, names)} ({after[key]})" for key in after if key in before and before[key] != after[key]]
+    kept = [key for key in after if key in before and before[key] != after[key]]
+    other = [_member(_name(key, names), after[key]) for key in kept]
     parts = [("joined", joined), ("left", left), ("another membership", other)]
     return "; ".join(f"{word}: {_some(items)}" for word, items in parts if items)
 
 
 def _name(key: str, names: Mapping[str, str]) -> str:
     return f"{names[key]} {key}" if key in names else key
+
+
+def _member(name: str, membership: str) -> str:
+    return f"{name} (full)" if membership == "full" else f"{name} (limited)"
 
 
 def _some(items: list[str]) -> str:
@@ -209,7 +217,7 @@ def _rollouts(revisions: list[Revision], until: datetime | None) -> list[Entry]:
         Entry(
             row.finished_at or row.requested_at,
             "rollout",
-            f"The rollout of {row.revision}, started by {row.started_by_name}, is {row.get_state_display()}",
+            (f"The rollout of {row.revision}, started by {row.started_by_name}, is {row.get_state_display()}",),
             detail=row.cause,
             rollout=row.public_id,
         )
@@ -248,7 +256,7 @@ def _looks(subnet: Subnet, until: datetime | None, guid: GUID) -> tuple[list[Ent
             at = row.observation.read_at
             if at is not None:
                 entries.append(
-                    Entry(at, "fabric", f"The fabric showed {_table(seen)}", f"look for a {row.observation.why}")
+                    Entry(at, "fabric", (f"The fabric showed {_table(seen)}",), f"look for a {row.observation.why}")
                 )
         last, is_first = seen, False
     return entries, end
@@ -283,6 +291,8 @@ def _held(subnet: Subnet, until: datetime | None, pkey: PKey) -> tuple[list[Entr
         at = row.observation.read_at
         if told and at is not None:
             entries.append(
-                Entry(at, "fabric", f"The fabric showed {pkey} {'; '.join(told)}", f"look for a {row.observation.why}")
+                Entry(
+                    at, "fabric", (f"The fabric showed {pkey} {'; '.join(told)}",), f"look for a {row.observation.why}"
+                )
             )
     return entries, end

@@ -135,7 +135,7 @@ def drifting(*, count: int, is_alarm: bool, is_seen: bool) -> Lamp:
     if is_alarm:
         return ALARM
     if count:
-        return Lamp(Colour.BAD, "alert-triangle", f"{count} {'difference' if count == 1 else 'differences'}")
+        return Lamp(Colour.BAD, "alert-triangle", f"{count} difference{'' if count == 1 else 's'}")
     return Lamp(Colour.GOOD, "shield-check", "nothing differs") if is_seen else UNKNOWN
 
 

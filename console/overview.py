@@ -204,29 +204,31 @@ def _needs(subnets: Sequence[Subnet], drifts: _Drifts, managers: list[ManagerRow
     conflicts = PortConflict.objects.filter(closed_at=None).count()
     unconfirmed = Port.objects.filter(confirmed_at=None, hca__isnull=False).count()
     address = reverse("probes:incidents")
-    if incidents["leaks"]:
-        needs.append(Need(lamps.ALARM, f"{_count(incidents['leaks'], 'leak')} between tenants.", address))
-    if incidents["worse"]:
+    leaks, worse = incidents["leaks"], incidents["worse"]
+    if leaks:
+        needs.append(Need(lamps.ALARM, f"{leaks} leak{'' if leaks == 1 else 's'} between tenants.", address))
+    if worse:
         lamp = lamps.Lamp(lamps.Colour.WARN, "activity", "regression")
-        needs.append(Need(lamp, f"{_count(incidents['worse'], 'pair')} of probes got worse.", address))
+        needs.append(Need(lamp, f"{worse} pair{'' if worse == 1 else 's'} of probes got worse.", address))
     if conflicts:
         lamp = lamps.port(is_confirmed=False, has_conflict=True)
-        needs.append(Need(lamp, f"{_count(conflicts, 'conflict')} about ports.", reverse("console:conflicts")))
+        sentence = f"{conflicts} conflict{'' if conflicts == 1 else 's'} about ports."
+        needs.append(Need(lamp, sentence, reverse("console:conflicts")))
     if unconfirmed:
         lamp = lamps.port(is_confirmed=False, has_conflict=False)
         address = f"{reverse('console:servers')}?q=trust%3Aunconfirmed"
-        needs.append(Need(lamp, f"{_count(unconfirmed, 'port')} nobody has confirmed.", address))
+        needs.append(Need(lamp, f"{unconfirmed} port{'' if unconfirmed == 1 else 's'} nobody has confirmed.", address))
     needs += from_above.needs()
     silent = Endpoint.objects.given_up().count()
     if silent:
         lamp = lamps.Lamp(lamps.Colour.WARN, "alert-triangle", "webhook")
-        sentence = f"{_count(silent, 'webhook')} took nothing and hears nothing more."
+        sentence = f"{silent} webhook{'' if silent == 1 else 's'} took nothing and hears nothing more."
         needs.append(Need(lamp, sentence, reverse("webhooks:endpoints")))
     for subnet in subnets:
         count = sum(row.host.subnet_id == subnet.pk for row in managers)
         if count < 2:
             lamp = lamps.Lamp(lamps.Colour.WARN, "crown", "managers")
-            sentence = f"{subnet} has {_count(count, 'manager host')}; it needs a master and a standby."
+            sentence = f"{subnet} has {count} manager host{'' if count == 1 else 's'}; it needs a master and a standby."
             needs.append(Need(lamp, sentence, reverse("console:first_run")))
     return needs
 
@@ -253,10 +255,6 @@ def _spared() -> Spared:
 def _quoted(row: Drift, count: int) -> str:
     sentence = str(row.details[0]) if row.details else str(row)
     return sentence if count == 1 else f"{sentence} And {count - 1} more of this kind."
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
 def _one[Row](subnet: Subnet, name: str, model: type[Row]) -> Row | None:

@@ -39,6 +39,7 @@ class Step:
     host: str
     text: str
     event: int | None
+    by: str = ""  # who did it, where `text` is but the action
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,7 @@ def _steps(rollout: Rollout, events: list[Event]) -> tuple[Step, ...]:
         number = moves.pop(0).number if moves else None
         steps.append(Step(row.at, row.host, row.text, number))
     rest = [event for left in numbers.values() for event in left]
-    steps += [Step(event.at, "", f"{event.actor_name} {words(event.action)} it", event.number) for event in rest]
+    steps += [Step(event.at, "", words(event.action), event.number, by=event.actor_name) for event in rest]
     return tuple(sorted(steps, key=lambda step: step.at))
 
 

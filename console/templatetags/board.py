@@ -7,8 +7,10 @@ from django.templatetags.static import static
 from django.urls import reverse
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import gettext
 
 from console.columns import Card, Column
+from people.said import said
 
 register = template.Library()
 _HERE = "-"  # stands for a server's key in an address that is looked up once
@@ -18,16 +20,18 @@ _HERE = "-"  # stands for a server's key in an address that is looked up once
 def cards(column: Column, words: Mapping[str, int], may_act: bool) -> SafeString:
     """The cards of `column`; `words` numbers what their lamps say, see `Board.four_words`."""
     before, _, after = reverse("console:server", args=[_HERE]).rpartition(_HERE)
-    return mark_safe("\n".join(_drawn(column, words, may_act, before, after)))  # noqa: S308  every part is escaped
+    move = escape(gettext("Move %(server)s")) if may_act else ""
+    return mark_safe("\n".join(_drawn(column, words, move, before, after)))  # noqa: S308  every part is escaped
 
 
-def _drawn(column: Column, words: Mapping[str, int], may_act: bool, before: str, after: str) -> Iterable[str]:
+def _drawn(column: Column, words: Mapping[str, int], label: str, before: str, after: str) -> Iterable[str]:
+    """The cards, with a button when it has a `label`."""
     for card in column.cards:
         name = escape(card.hostname)
         staged = " card-staged" if card.staged is not None else ""
         move = (
-            f'<button class="card-move" type="button" tabindex="-1" aria-label="Move {name}"></button>'
-            if may_act
+            f'<button class="card-move" type="button" tabindex="-1" aria-label="{label % {"server": name}}"></button>'
+            if label
             else ""
         )
         yield (
@@ -41,32 +45,39 @@ def _drawn(column: Column, words: Mapping[str, int], may_act: bool, before: str,
 
 def _facts(card: Card) -> str:
     """What is staged, what is wrong, or else the ports; the stylesheet draws the four lamps behind it."""
-    said: list[str] = []
+    told: list[str] = []
     if card.staged is not None:
         note = card.staged
-        by = "you" if note.is_mine else escape(note.by)
-        arrow = icon("arrow-narrow-right", "to")
-        said.append(f'<span class="card-way">{escape(note.leaves)}{arrow}{escape(note.joins)}</span>')
-        said.append(f'<span class="card-by">{by}</span>')
+        by = gettext("you") if note.is_mine else escape(note.by)
+        arrow = icon("arrow-narrow-right", gettext("to"))
+        told.append(f'<span class="card-way">{_words(note.leaves)}{arrow}{_words(note.joins)}</span>')
+        told.append(f'<span class="card-by">{by}</span>')
         if note.waits:
-            said.append(f'<span class="card-waits">{icon("hourglass")}joins when clean</span>')
+            told.append(f'<span class="card-waits">{icon("hourglass")}{gettext("joins when clean")}</span>')
     if card.trouble is not None:
-        word = escape(card.trouble.word)
-        said.append(f'<span class="card-trouble card-{card.trouble.colour}">{icon(card.trouble.shape)}{word}</span>')
+        word = _words(card.trouble.word)
+        told.append(f'<span class="card-trouble card-{card.trouble.colour}">{icon(card.trouble.shape)}{word}</span>')
     elif (odd := card.four.trouble) is not None:
         colour = "bad" if odd.glow == "bad" else "warn"
-        said.append(f'<span class="card-trouble card-{colour}">{icon("alert-triangle")}{escape(odd.word)}</span>')
+        told.append(f'<span class="card-trouble card-{colour}">{icon("alert-triangle")}{_words(odd.word)}</span>')
     elif card.staged is None:
-        said.append(escape(card.facts))
-    return " ".join(said)
+        told.append(_words(card.facts))
+    return " ".join(told)
+
+
+def _words(sentence: str) -> str:
+    """A sentence of ours in the reader's language, escaped."""
+    return escape(said(sentence))
 
 
 @register.simple_tag
 def tile(column: Column, is_search: bool) -> SafeString:
     """A column that is not open: what it is called, how many are in it, and how they are."""
     key, name = column.key, escape(column.name)
-    count = f"{len(column.cards)} <small>of {column.total}</small>" if is_search else str(column.total)
-    classes = "tile drop" + (" tile-none" if is_search and not column.cards else "")
+    servers = gettext("servers")
+    of_all = escape(gettext("of %(column_total)s") % {"column_total": column.total})
+    count = f"{len(column.cards)} <small>{of_all}</small>" if is_search else str(column.total)
+    classes = " ".join(("tile", "drop")) + (" tile-none" if is_search and not column.cards else "")
     classes += " column-shared" if column.is_shared else ""
     pkey = f"<code>{column.pkey}</code>" if column.pkey else ""
     return mark_safe(  # noqa: S308  every part is escaped
@@ -74,9 +85,9 @@ def tile(column: Column, is_search: bool) -> SafeString:
         f'data-tenant="{escape(column.tenant)}" data-pkey="{column.pkey}"{" data-shared" if column.is_shared else ""} '
         f'aria-label="{name}"><button class="tile-open" type="button" data-open="{key}" '
         f'aria-describedby="tile-count-{key} tile-foot-{key}">{name}</button>'
-        f'<span class="tile-count" id="tile-count-{key}">{count}<span class="visually-hidden"> servers</span></span>'
+        f'<span class="tile-count" id="tile-count-{key}">{count}<span class="visually-hidden"> {servers}</span></span>'
         f'{bar(column)}<span class="tile-foot" id="tile-foot-{key}">{pkey}{badges(column)}'
-        f'<span class="visually-hidden">{column.bar_words}</span></span></section>'
+        f'<span class="visually-hidden">{_words(column.bar_words)}</span></span></section>'
     )
 
 
@@ -95,17 +106,18 @@ def bar(column: Column) -> SafeString:
 @register.simple_tag
 def badges(column: Column) -> SafeString:
     """What is staged into and out of a column, and how many of its servers have lamps that disagree."""
-    said = ""
+    told = ""
     if column.joining:
-        said += f'<span class="badge-in">+{column.joining} joining</span>'
+        told += f'<span class="badge-in">{gettext("+%(n)s joining") % {"n": column.joining}}</span>'
     if column.leaving:
-        said += f'<span class="badge-in">−{column.leaving} leaving</span>'
+        told += f'<span class="badge-in">{gettext("−%(n)s leaving") % {"n": column.leaving}}</span>'
     if column.troubled:
-        said += f'<span class="badge-bad">{icon("alert-triangle")}{column.troubled} in trouble</span>'
-    return mark_safe(said)  # noqa: S308  numbers and our own words
+        words = gettext("%(n)s in trouble") % {"n": column.troubled}
+        told += f'<span class="badge-bad">{icon("alert-triangle")}{words}</span>'
+    return mark_safe(told)  # noqa: S308  numbers and our own words
 
 
 def icon(name: str, label: str = "") -> str:
     """An icon as `{% icon %}` of the page's tags draws it."""
-    said = f'role="img" aria-label="{label}"' if label else 'aria-hidden="true"'
-    return f'<svg class="icon" {said}><use href="{static("vendor/icons/sprite.svg")}#{name}"></use></svg>'
+    role = f'role="img" aria-label="{escape(label)}"' if label else 'aria-hidden="true"'
+    return f'<svg class="icon" {role}><use href="{static("vendor/icons/sprite.svg")}#{name}"></use></svg>'

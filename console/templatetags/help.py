@@ -4,8 +4,10 @@ from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.text import slugify
+from django.utils.translation import gettext
 
 from console.glossary import meaning_of
+from people.said import said
 
 register = template.Library()
 
@@ -20,7 +22,7 @@ def what(name: str, sprite: str = "") -> SafeString | str:
     if word is None:
         return ""
     return format_html(
-        '<button type="button" class="what" popovertarget="what-{0}" aria-label="What is {1}?">?</button>'
+        '<button type="button" class="what" popovertarget="what-{0}" aria-label="{1}">?</button>'
         '<span class="what-card" id="what-{0}" popover role="note"><strong>{2}</strong><span>{3}</span></span>',
-        slugify(name), name, word.words, word.html,
+        slugify(name), gettext("What is %(word)s?") % {"word": said(name[:])}, said(word.words), word.html,
     )  # fmt: skip

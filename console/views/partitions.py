@@ -6,6 +6,7 @@ from django.contrib import messages
 from django.db.models import Count, F
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_safe
 
 from console.frame import the_subnet
@@ -26,7 +27,7 @@ class PartitionForm(forms.Form):
     """What a new partition needs; what OpenSM would misread is refused by the operation, with its sentence."""
 
     tenant = forms.ModelChoiceField(
-        queryset=Tenant.objects.order_by("name"), required=False, empty_label="The provider"
+        queryset=Tenant.objects.order_by("name"), required=False, empty_label=gettext_lazy("The provider")
     )
     name = forms.CharField(max_length=31, strip=True)
     pkey = forms.CharField(max_length=8, required=False, strip=True)

@@ -125,7 +125,7 @@ def _give_role(found: User, request: HttpRequest) -> str:
     tenant = _tenant(request)
     role = _one_of(request.POST.get("role", ""), TenantRole.Role)
     operations.give_role(person=found, tenant=tenant, role=role, actor=actor_of(request.user))
-    return f"{found} is {TenantRole.Role(role).label} of {tenant}."
+    return f"{found} is {TenantRole.Role(role).label} of {tenant} now."
 
 
 def _take_role(found: User, request: HttpRequest) -> str:

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from typing import Final, Protocol
 
 from django import template
+from django.db.models import Model
 from django.templatetags.static import static
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
@@ -47,8 +48,8 @@ def lamp(value: Drawn, size: str = "") -> SafeString:
 
 @register.filter("said")
 def in_the_readers_language(value: object) -> object:
-    """A sentence of ours, or a list of them, in the reader's language (people.said)."""
-    return said(value)
+    """A sentence of ours, a list of them, or what a row calls itself, in the reader's language (people.said)."""
+    return said(str(value) if isinstance(value, Model) else value)
 
 
 class Told(Protocol):

@@ -19,7 +19,22 @@ from people.said import CONTEXT
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
 # Files whose sentences pages show through `|said`. Whoever wraps a further file adds it here.
 SPOKEN: Final = (
-    "console/lamps.py", "console/frame.py", "console/states.py", "console/overview.py", "console/passage.py",
+    # the operator's pages
+    "console/accepting.py", "console/adoptions.py", "console/as_of.py", "console/between.py", "console/board_facts.py",
+    "console/board_search.py", "console/board_words.py", "console/by_hand.py", "console/chain_status.py",
+    "console/columns.py", "console/confirming.py", "console/evidence.py", "console/first_steps.py",
+    "console/four_lamps.py", "console/frame.py", "console/history.py", "console/inventory_filter.py",
+    "console/inventory_rows.py", "console/lamps.py", "console/members.py", "console/overview.py",
+    "console/people_rows.py", "console/plan_changes.py", "console/plans.py", "console/proof.py",
+    "console/review.py", "console/states.py", "console/witnesses.py",
+    "console/templatetags/board.py", "console/templatetags/lamps.py",
+    "console/views/as_of.py", "console/views/audit.py", "console/views/audit_history.py", "console/views/board.py",
+    "console/views/conflicts.py", "console/views/drift.py", "console/views/enrolment.py",
+    "console/views/first_run.py", "console/views/labels.py", "console/views/manager.py",
+    "console/views/partition.py", "console/views/partitions.py", "console/views/people.py",
+    "console/views/qualification.py", "console/views/replacement.py", "console/views/servers.py",
+    "console/views/tenants.py",
+    # people
     "people/sessions.py", "people/language_views.py",
     "people/accounts.py", "people/adapter.py", "people/fresh.py", "people/logins.py", "people/mfa_views.py",
     "people/models.py", "people/operations.py", "people/second_factor.py", "people/suspension.py",
@@ -42,6 +57,14 @@ CALLS: Final = {
 LABELLED: Final = ("people", "inventory", "deploy", "partitions", "probes", "audit", "portal", "webhooks")
 # Words in the arguments of tags and filters: {% icon "check" _("done") %}.
 MARKED: Final = re.compile(r"""_\("([^"]*)"\)|_\('([^']*)'\)""")
+# Single words that Python hands to pages, which no f-string and no lamp shows to be ours.
+WORDS: Final = (
+    # the operator's pages
+    "Unassigned", "mixed", "absent", "unreadable", "discrepancies", "tables", "joined", "left", "Name", "Owner",
+    "created", "retired", "renamed", "alone", "joining", "leaving", "Provider", "Look", "Adopt", "Place",
+    "Board", "Rollouts", "Servers", "Managers", "Drift", "Partitions", "Probes", "Audit", "People",
+)  # fmt: skip
+LONGEST_ENDING: Final = 12
 
 
 class Message(NamedTuple):
@@ -76,6 +99,8 @@ def found() -> dict[Message, list[str]]:
         if (ROOT / name).exists():
             _note(seen, spoken((ROOT / name).read_text(encoding="utf-8")), ROOT / name)
     _note(seen, labels(), ROOT / "people/models.py")
+    _note(seen, glossary(), ROOT / "docs/glossary.md")
+    _note(seen, (Message(CONTEXT, word, None) for word in WORDS), ROOT / "lab/words/messages.py")
     _note(seen, deeds(), ROOT / "audit/actions.py")
     # gettext has one entry for a singular, with its plural if any use has one
     counted = {(one.context, one.english) for one in seen if one.plural is not None}
@@ -145,7 +170,7 @@ def of_python(source: str) -> Iterator[Message]:
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.Call):
             continue
-        name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+        name = _called(node)
         if name not in CALLS:
             continue
         words = [str(one.value) if isinstance(one, ast.Constant) else None for one in node.args]
@@ -154,40 +179,72 @@ def of_python(source: str) -> Iterator[Message]:
             yield Message(context, english, plural)
 
 
+def _called(node: ast.Call) -> str:
+    return node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+
+
 def spoken(source: str) -> Iterator[Message]:
     """The sentences of a module, values as names in braces, and the words of its lamps."""
     tree = ast.parse(source)
     passed = _docstrings(tree) | _not_for_pages(tree)
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("Lamp", "cls"):
+        if isinstance(node, ast.Call) and _called(node) in ("Lamp", "cls"):
             for one in node.args:
                 if isinstance(one, ast.Constant) and isinstance(one.value, str) and one is node.args[-1]:
                     yield Message(CONTEXT, one.value, None)
         if isinstance(node, ast.JoinedStr):
-            passed |= {id(one) for one in node.values}
+            passed |= {id(one) for one in node.values} | {id(form) for one in node.values for form in _ending(one)}
             if id(node) in passed:
                 continue
-            if _is_sentence("".join(str(one.value) for one in node.values if isinstance(one, ast.Constant))):
+            said = "".join(str(one.value) if isinstance(one, ast.Constant) else "0" for one in node.values)
+            if _is_sentence(said):
                 yield Message(CONTEXT, pattern_of(node), None)
         elif (
             isinstance(node, ast.Constant)
             and isinstance(node.value, str)
             and id(node) not in passed
-            and _is_sentence(node.value)
+            and _is_sentence(node.value.strip())
         ):
             yield Message(CONTEXT, node.value, None)
 
 
+def _ending(one: ast.expr) -> list[ast.expr]:
+    """What stands for a number's form, “port{'' if n == 1 else 's'}” or “{'is' if n == 1 else 'are'}”; else nothing."""
+    if not isinstance(one, ast.FormattedValue) or not isinstance(one.value, ast.IfExp):
+        return []
+    forms = [one.value.body, one.value.orelse]
+    words = [str(form.value) for form in forms if isinstance(form, ast.Constant)]
+    is_one = len(words) == 2 and all(len(word) <= LONGEST_ENDING and word == word.lower() for word in words)
+    return list(forms) if is_one else []
+
+
 def pattern_of(node: ast.JoinedStr) -> str:
     """An f-string as `people.said` knows it: each value by its last name, one name for one expression."""
+    return _made(node)[0]
+
+
+def endings() -> dict[str, set[str]]:
+    """By sentence the values that only make an English form: other languages have forms of their own."""
+    found: dict[str, set[str]] = {}
+    for name in SPOKEN:
+        for node in ast.walk(ast.parse((ROOT / name).read_text(encoding="utf-8"))):
+            if isinstance(node, ast.JoinedStr):
+                pattern, forms = _made(node)
+                found.setdefault(pattern, set()).update(forms)
+    return found
+
+
+def _made(node: ast.JoinedStr) -> tuple[str, set[str]]:
     names: dict[str, str] = {}
-    out = ""
+    out, forms = "", set[str]()
     for one in node.values:
         if isinstance(one, ast.FormattedValue):
-            out += f"{{{_name(ast.unparse(one.value), names)}}}"
+            name = _name(ast.unparse(one.value), names)
+            out += f"{{{name}}}"
+            forms |= {name} if _ending(one) else set()
         elif isinstance(one, ast.Constant):
             out += str(one.value)
-    return out
+    return out, forms
 
 
 def _name(expression: str, names: dict[str, str]) -> str:
@@ -203,7 +260,9 @@ def _name(expression: str, names: dict[str, str]) -> str:
 
 
 def _is_sentence(text: str) -> bool:
-    return bool(re.search(r"[A-Za-z]{2,} |\w \w", text.strip())) and not re.search(r"<|>|__|%\(|^[a-z_]+\.", text)
+    """Whether these are at least two words, values (“0”) among them, and no address, pattern or name of a program's."""
+    is_one = re.search(r"[A-Za-z]{2,}\W? |\w \W?\w", text) and re.search(r"[A-Za-z]{2,}", text)
+    return bool(is_one) and not re.search(r"""<|>|__|\|\||%\(|="|; charset=|^[a-z_]+\.""", text)
 
 
 # Whose words pages never show through `|said`: gettext translates its own, a log is for machines, the rest for
@@ -220,8 +279,7 @@ def _not_for_pages(tree: ast.AST) -> set[int]:
     for node in ast.walk(tree):
         parts: list[ast.AST] = []
         if isinstance(node, ast.Call):
-            name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
-            parts = [node] if name in NOT_SHOWN else []
+            parts = [node] if _called(node) in NOT_SHOWN else []
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             parts = [node] if node.name == "__repr__" else [one for one in (node.returns, *node.args.args) if one]
         elif isinstance(node, ast.AnnAssign):
@@ -238,6 +296,14 @@ def _docstrings(tree: ast.AST) -> set[int]:
             if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
                 found.add(id(first.value))
     return found
+
+
+def glossary() -> Iterator[Message]:
+    """The words of docs/glossary.md and what they mean: every page explains them where they stand."""
+    from console.glossary import words
+
+    for word in words():
+        yield from (Message(CONTEXT, word.words, None), Message(CONTEXT, word.meaning, None))
 
 
 def labels() -> Iterator[Message]:

@@ -15,7 +15,7 @@ from people import operations
 from people.actor import actor_of
 from people.errors import NoSuchLanguage, NoSuchTimeZone
 from people.models import User
-from people.said import compiled, in_language, said
+from people.said import candidates, compiled, in_language, patterns, said
 from tests.console.conftest import settled_site
 from tests.people import matrix
 from tests.people.everything import everything
@@ -55,6 +55,35 @@ def test_a_sentence_of_ours_is_recognised_with_its_values():
         assert said(["full", "limited", 7]) == ["полный", "ограниченный", 7]
         two = "FabricUI may roll out on this subnet, and no rollout is running. Something else."
         assert said(two).endswith("не развёртывается. Something else.")
+
+
+def test_values_are_put_into_their_case_and_their_number():
+    with translation.override("ru"):
+        assert said("Puts revision 7 back, the master first, and reads every table again.").startswith(
+            "Возвращает ревизию 7,"
+        )
+        assert said("Revision 8") == "Ревизия 8"
+        assert said("21 port, limited") == "21 порт, ограниченный"
+        assert said("2 of 5 ports, 1 down") == "2 из 5 портов, не работает: 1"
+        assert said("3 proven, 1 in trouble") == "доказано: 3, с неполадками: 1"
+        assert said("joined: a 0x1 (full), b 0x2 (limited)") == "вошли: a 0x1 (полный), b 0x2 (ограниченный)"
+
+
+def test_a_short_pattern_takes_no_sentence_of_somebody_elses():
+    assert compiled("{n} of {m}", "{n:#} из {m}").fullmatch("2 of 5")
+    assert not compiled("{n} of {m}", "{n:#} из {m}").fullmatch("the end of it")
+    assert not compiled("{name} (full)", "{name:name} (полный)").fullmatch("a (limited), b (full)")
+    assert compiled("{a} to {b}", "{a:names} в {b:names}").fullmatch("a, b to c")
+    assert not compiled("{a} to {b}", "{a:names} в {b:names}").fullmatch("what it came to in the end")
+
+
+def test_a_look_up_tries_few_patterns():
+    """However many there are: each stands under its rarest word."""
+    _, index = patterns("ru")
+    assert len(index.patterns) > 150
+    assert len(index.wordless) <= 3
+    text = "Rollout k3b9 holds the subnet: proven. The file of srv-001 is placed, and no port changes."
+    assert len(set(candidates(text, index))) < len(index.patterns) / 10
 
 
 def test_values_are_found_where_a_name_stands_twice():
