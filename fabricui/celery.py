@@ -42,7 +42,9 @@ app.conf.update(
         "queue and begin probes": {"task": "probes.tasks.tick", "schedule": 5.0},
         "check isolation": {"task": "probes.tasks.check_isolation", "schedule": 10.0},
         "send what is due to webhooks": {
-            "task": "webhooks.tasks.deliver", "schedule": 5.0, "options": {"expires": 10},  # a round takes longer
+            "task": "webhooks.tasks.deliver",
+            "schedule": 5.0,
+            "options": {"expires": 10},  # a round takes longer
         },
         "forget old messages": {"task": "webhooks.tasks.forget_old", "schedule": 3600.0},
         "roll up old probes": {"task": "probes.tasks.roll_up", "schedule": 3600.0},

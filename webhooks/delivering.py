@@ -1,9 +1,9 @@
 """Deliver what is due: messages side by side, so that no owner’s slow endpoints make another’s messages wait.
 
-The queue `webhooks` has a worker of its own. A round goes on while something is due, for ROUND_S at most: as soon as one
-message is over, the next may go. Who has least on its way goes first (`webhooks/shares.py`). A row is claimed before
-it is sent by putting its next try off: a worker that dies in between sends it again later (at least once), and two
-workers never send it at the same time.
+The queue `webhooks` has a worker of its own. A round goes on while something is due, for ROUND_S at most: as soon as
+one message is over, the next may go. Who has least on its way goes first (`webhooks/shares.py`). A row is claimed
+before it is sent by putting its next try off: a worker that dies in between sends it again later (at least once), and
+two workers never send it at the same time.
 """
 
 import json

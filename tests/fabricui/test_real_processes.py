@@ -2,6 +2,7 @@
 
 import pytest
 
+from fabricui import heartbeat
 from tests.fabricui.running import Running, until
 
 TOKEN = "t" * 32
@@ -27,7 +28,7 @@ def test_all_is_ready_and_a_dead_worker_turns_it_red(running):
     assert running.get("/readyz")[1] == '{"status": "ready"}'  # a stranger learns one word
     words = running.words(TOKEN)
     assert {"database": "reachable", "broker": "reachable", "beat": "alive"}.items() <= words.items()
-    assert {"worker:rollout", "worker:observe", "worker:probe", "worker:webhooks", "worker:housekeeping"} <= words.keys()
+    assert {f"worker:{queue}" for queue in heartbeat.QUEUES} <= words.keys()
     figures = running.get("/metrics", TOKEN)[1]
     assert 'fabricui_process_up{process="housekeeping"} 1.0' in figures
     assert 'fabricui_queue_depth{queue="rollout"} 0.0' in figures

@@ -61,7 +61,7 @@ def test_what_is_full():
 def test_twenty_endpoints_of_one_tenant_that_hang_hold_up_nobody_else(receiver, acme, monkeypatch, settings):
     """Real sockets: the twenty answer only after all messages of another tenant and of the operators have come."""
     beta = Tenant.objects.create(name="Beta", slug="beta")
-    monkeypatch.setattr(delivering, "allowed_for", lambda owner: settings.WEBHOOK_NETWORKS)  # tenants' lead nowhere here
+    monkeypatch.setattr(delivering, "allowed_for", lambda owner: settings.WEBHOOK_NETWORKS)
     now = timezone.now()
 
     def endpoint(name, tenant):
