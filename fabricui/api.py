@@ -52,8 +52,10 @@ def _patterns() -> list[URLPattern]:
 
 urlpatterns = [
     path("staged-changes/discard", StagedChanges.as_view({"post": "discard"}), name="staged_changes_discard"),
-    path("rollouts/<str:id>/cancel", RolloutsFromPlans.as_view({"post": "cancel"}), name="rollouts_cancel"),
-    path("rollouts/<str:id>/confirm", RolloutsFromPlans.as_view({"post": "confirm"}), name="rollouts_confirm"),
+    *(
+        path(f"rollouts/<str:id>/{act}", RolloutsFromPlans.as_view({"post": act}), name=f"rollouts_{act}")
+        for act in ("cancel", "confirm", "accept", "check", "release")
+    ),
     path("requests/<str:id>/comments", Requests.as_view({"post": "comment"}), name="requests_comment"),
     *_patterns(),
 ]

@@ -187,7 +187,8 @@ def _of_the_api(site, ids, drift, probed, check, look) -> dict[str, list[object]
         "drift": drift.public_id, "probes_scopes": ids["scope"], "probes_runs": ProbeRun.objects.first().public_id,
         "probes_isolation": check.public_id, "audit_events": 1,
     }  # fmt: skip
-    of_rollout = {f"api:rollouts_{act}": [ids["rollout"]] for act in ("cancel", "confirm")}
+    acts = ("cancel", "confirm", "accept", "check", "release")
+    of_rollout = {f"api:rollouts_{act}": [ids["rollout"]] for act in acts}
     return {f"api:{name}_one": [key] for name, key in one.items()} | of_rollout
 
 
