@@ -7,8 +7,8 @@ from typing import Final
 
 from django.utils import timezone
 
-from audit.watch import every_minute
 from audit.values import SYSTEM
+from audit.watch import every_minute
 from deploy.models import Rollout, Watch
 from lab.pictures import rollouts
 from lab.pictures.probed import Probed, add_host, ok
