@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any, Final
 
 from django.conf import settings
@@ -21,12 +22,15 @@ from console.overview import LATE
 from deploy.drift_models import Watch
 from deploy.last_proven import last_proven_at
 from fabricui import heartbeat
+from fabricui.celery import app
 from inventory.models import ManagerHost, Subnet
 
 log = logging.getLogger(__name__)
 
 OLD: Final = timedelta(days=1)  # the rolling scan goes round in hours on the largest fabric
 LONG_S: Final = 1800  # no task takes so long: qualifying a large fabric is the longest
+SHORT_S: Final = 300  # nor does one of the clock's ticks, which come every few seconds, take so long
+STUCK_S: Final = 60  # a worker that works takes a message that waits within a moment
 UNKNOWN: Final = "unknown"
 
 
@@ -74,6 +78,7 @@ def _database() -> Iterator[Check]:
 def _broker() -> Iterator[Check]:
     try:
         alive = heartbeat.heard((*heartbeat.QUEUES, heartbeat.BEAT))
+        waiting = heartbeat.depths()
     except (RedisError, OSError) as error:
         log.warning("the broker does not answer: %s", error)
         yield Check("broker", "unreachable", False, "The broker does not answer; REDIS_URL names it.")
@@ -82,21 +87,31 @@ def _broker() -> Iterator[Check]:
         return
     yield Check("broker", "reachable", True, "The broker answers.")
     for name, key in _processes().items():
-        yield _process(name, alive.get(key))
+        yield _process(name, alive.get(key), waiting.get(key, 0))
 
 
 def _processes() -> dict[str, str]:
     return {**{f"worker:{queue}": queue for queue in heartbeat.QUEUES}, "beat": heartbeat.BEAT}
 
 
-def _process(name: str, said: heartbeat.Beat | None) -> Check:
+def _process(name: str, said: heartbeat.Beat | None, waiting: int) -> Check:
     if said is None:
         sentence = f"Nothing was heard of it for {heartbeat.LASTS_S} s. Start it, or look into its log."
         return Check(name, "gone", False, sentence)
+    for task, taken_s in said.busy.items():
+        if taken_s > (SHORT_S if task in _ticks() else LONG_S):
+            return Check(name, "held up", False, f"It has been on {task} for {taken_s:.0f} s. Look into its log.")
+    if waiting and not said.busy and said.idle_s > STUCK_S:
+        sentence = f"{waiting} messages wait, and it has taken none for {said.idle_s:.0f} s. Start it anew."
+        return Check(name, "held up", False, sentence)
     task, taken_s = max(said.busy.items(), key=lambda item: item[1], default=("", 0.0))
-    if taken_s > LONG_S:
-        return Check(name, "held up", False, f"It has been on {task} for {taken_s:.0f} s. Look into its log.")
     return Check(name, "busy" if task else "alive", True, f"On {task} for {taken_s:.0f} s." if task else "It waits.")
+
+
+@cache
+def _ticks() -> frozenset[str]:
+    """The tasks that come at least each minute."""
+    return frozenset(str(entry["task"]) for entry in app.conf.beat_schedule.values() if entry["schedule"] <= 60)
 
 
 def _managers() -> Iterator[Check]:

@@ -22,6 +22,7 @@ def alive(monkeypatch):
     """What the broker says of the processes; a test changes it."""
     said = {name: heartbeat.Beat() for name in (*heartbeat.QUEUES, heartbeat.BEAT)}
     monkeypatch.setattr(heartbeat, "heard", lambda names: {name: said[name] for name in names if name in said})
+    monkeypatch.setattr(heartbeat, "depths", lambda: dict.fromkeys(heartbeat.QUEUES, 0))
     return said
 
 

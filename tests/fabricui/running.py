@@ -77,6 +77,10 @@ class Running:
         process.kill()
         process.wait()
 
+    def signal(self, name: str, number: int) -> None:
+        """Send it a signal: SIGSTOP makes it hang with all its threads."""
+        self.processes[name].send_signal(number)
+
     def log(self, name: str) -> Path:
         return self.folder / f"{name}.log"
 

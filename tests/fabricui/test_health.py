@@ -56,6 +56,45 @@ def test_a_busy_worker_is_well_and_one_that_hangs_is_not(site, alive, client):
     assert (status, words["worker:rollout"]) == (503, "held up")
 
 
+def test_a_tick_that_hangs_is_told_sooner_than_a_long_task(site, alive, client):
+    alive["housekeeping"] = heartbeat.Beat({"portal.tasks.tick": 400.0})
+    assert asked(client)[1]["worker:housekeeping"] == "held up"
+    alive["housekeeping"] = heartbeat.Beat({"audit.tasks.every_hour": 400.0})
+    assert asked(client)[1]["worker:housekeeping"] == "busy"
+
+
+def test_a_worker_whose_loop_hangs_is_told_though_its_thread_says_that_it_lives(site, alive, client, monkeypatch):
+    """It is on nothing, takes nothing, and messages wait."""
+    waiting = dict.fromkeys(heartbeat.QUEUES, 0)
+    monkeypatch.setattr(heartbeat, "depths", lambda: waiting)
+    alive["webhooks"] = heartbeat.Beat({}, idle_s=90.0)
+    assert asked(client)[:2][0] == 200  # nothing waits: it may rest
+    waiting["webhooks"] = 7
+    status, words, said = asked(client)
+    assert (status, words["worker:webhooks"]) == (503, "held up")
+    assert "7 messages wait, and it has taken none for 90 s" in json.dumps(said)
+    alive["webhooks"] = heartbeat.Beat({}, idle_s=2.0)  # it has only just ended one
+    assert asked(client)[0] == 200
+
+
+def test_what_a_worker_says_of_itself(monkeypatch):
+    clock = [100.0]
+    monkeypatch.setattr(heartbeat.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(heartbeat, "_on", {})
+    heartbeat._begins("1", type("Task", (), {"name": "x"}))
+    clock[0] = 130.0
+    assert heartbeat.now_on() == heartbeat.Beat({"x": 30.0}, 0.0)
+    heartbeat._ends("1")
+    clock[0] = 190.0
+    assert heartbeat.now_on() == heartbeat.Beat({}, 60.0)
+
+
+def test_a_process_of_the_version_before_is_understood():
+    assert heartbeat._read('{"x": 3.0}') == heartbeat.Beat({"x": 3.0})
+    assert heartbeat._read("{}") == heartbeat.Beat()
+    assert heartbeat._read('{"busy": {}, "idle_s": 4.0}') == heartbeat.Beat({}, 4.0)
+
+
 def test_a_look_that_is_late_and_a_host_that_does_not_answer(site, alive, client):
     watch = Watch.objects.get()
     first, second = watch.managers[0]["host"], watch.managers[1]["host"]

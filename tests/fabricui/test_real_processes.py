@@ -1,5 +1,7 @@
 """Health as it is asked: real uvicorn, a real broker, real workers and beat, some of which die."""
 
+import signal
+
 import pytest
 
 from fabricui import heartbeat
@@ -46,6 +48,16 @@ def test_all_is_ready_and_a_dead_worker_turns_it_red(running):
 
     running.start("housekeeping")
     until(lambda: running.get("/readyz")[0] == 200)
+
+
+def test_a_process_that_is_stopped_is_told_and_again_when_it_goes_on(running):
+    """It is there, its connections are open, and nothing of it turns any more."""
+    for name, check in (("housekeeping", "worker:housekeeping"), ("beat", "beat")):
+        until(lambda check=check: running.words(TOKEN).get(check) in ("alive", "busy"))
+        running.signal(name, signal.SIGSTOP)
+        until(lambda check=check: running.words(TOKEN).get(check) == "gone")
+        running.signal(name, signal.SIGCONT)
+        until(lambda check=check: running.words(TOKEN).get(check) in ("alive", "busy"))
 
 
 def test_a_dead_beat_is_told_by_name(running):
