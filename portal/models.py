@@ -7,6 +7,7 @@ from deploy.models import Rollout
 from inventory.models import Subnet
 from people.models import Tenant
 from people.public_id import new_public_id
+from portal.activity_models import TenantEvent as TenantEvent
 from portal.evidence_models import RolloutPart as RolloutPart
 from portal.evidence_models import SignedEvidence as SignedEvidence
 from portal.request_models import RequestComment as RequestComment
