@@ -157,7 +157,7 @@ def take_over(row: Drift, *, now: datetime) -> None:
 
 def subject_of(row: Drift) -> Subject:
     """The row as an event names it."""
-    return Subject(kind="drift", key=row.public_id, label=f"{row} on {row.subnet}")
+    return Subject(kind="drift", key=row.public_id, label=f"{row.get_kind_display()}: {row.key} on {row.subnet}")
 
 
 def _see(subnet: Subnet, row: Drift | None, finding: Finding, *, now: datetime, settled: Settled) -> None:

@@ -371,7 +371,9 @@ def _record_revision(
     record(
         action=action,
         actor=actor,
-        subject=Subject(kind="revision", key=revision.public_id, label=f"{revision} of {revision.subnet}"),
+        subject=Subject(
+            kind="revision", key=revision.public_id, label=f"revision {revision.number} of {revision.subnet}"
+        ),
         after={
             "revision": revision.number,
             "parent": revision.parent.number if revision.parent else None,

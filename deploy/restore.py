@@ -120,9 +120,10 @@ def _back(story: Story, terms: Terms) -> str:
 
 
 def _are_back(terms: Terms) -> str:
-    files = terms.parent.words.replace("the file of", "the files of", 1)
-    is_or_are = "is" if terms.parent.is_adopted else "are"
-    return f"{files[0].upper()}{files[1:]} {is_or_are} back on every manager host"
+    number = terms.parent.number
+    if terms.parent.is_adopted:
+        return f"The hand-written file that was adopted as revision {number} is back on every manager host"
+    return f"The files of revision {number} are back on every manager host"
 
 
 _RELEASE: Final = "Then let go of this rollout with a reason."

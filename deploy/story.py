@@ -236,7 +236,9 @@ class Story:
         write(
             action=Action.of_rollout(to.value),
             actor=SYSTEM,
-            subject=Subject(kind="rollout", key=rollout.public_id, label=f"{rollout.revision} of {rollout.subnet}"),
+            subject=Subject(
+                kind="rollout", key=rollout.public_id, label=f"revision {rollout.revision.number} of {rollout.subnet}"
+            ),
             before={"state": was.value},
             after=after,
             revision_key=rollout.revision.public_id,

@@ -18,7 +18,8 @@ OBSERVE: Final = "deploy.tasks.observe"
 
 def subject_of(rollout: Rollout) -> Subject:
     """The rollout as an event names it."""
-    return Subject(kind="rollout", key=rollout.public_id, label=f"{rollout.revision} of {rollout.subnet}")
+    label = f"revision {rollout.revision.number} of {rollout.subnet}"
+    return Subject(kind="rollout", key=rollout.public_id, label=label)
 
 
 def record_person(

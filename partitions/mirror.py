@@ -97,7 +97,7 @@ def catch_up(subnet: Subnet) -> bool:
     record(
         action=Action.MEMBER_SETTLE,
         actor=SYSTEM,
-        subject=Subject(kind="revision", key=revision.public_id, label=f"{revision} of {subnet}"),
+        subject=Subject(kind="revision", key=revision.public_id, label=f"revision {revision.number} of {subnet}"),
         after={"ports": len(touched)},
     )
     return True

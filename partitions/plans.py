@@ -7,9 +7,10 @@ that the rollout can tell whether it is still that.
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Final
 
 from django.db.models import Max
 
@@ -148,7 +149,7 @@ class DrawnPlan:
         moves = self._moves
         what = [*([moves] if moves else []), *self._replacing, *_of_default(self.plan.default)]
         if self._replacing and not moves:
-            return f"{', and '.join(what)}: {change}."
+            return f"{_listed(what)}: {change}."
         if not moves:
             found = self.plan.found
             settings = len(
@@ -156,8 +157,8 @@ class DrawnPlan:
             )
             what = what or [f"what {settings} partition{'' if settings == 1 else 's'} can do changes"]
             return f"No server moves, but {' and '.join(what)}: {change}."
-        rest = "" if self.plan.keywords else ", and every other port keeps what it has"
-        return f"{', and '.join(what)}: {change}{rest}."
+        rest = "" if self.plan.keywords else f", {_THE_REST}"
+        return f"{_listed(what)}: {change}{rest}."
 
     @property
     def _replacing(self) -> list[str]:
@@ -176,14 +177,16 @@ class DrawnPlan:
         ways = _ways(self.changes)
         servers = len(self.servers)
         loose = len({row.port_id for row in self.changes if row.port.hca is None})
-        who = [f"{self.servers[0]}"] if servers == 1 else [f"{servers} servers"] if servers else []
-        if loose:
-            who.append(f"{loose} port{'' if loose == 1 else 's'} that no server has reported")
+        who = f"{self.servers[0]}" if servers == 1 else f"{servers} servers" if servers else ""
+        if loose and who:
+            who = f"{who} and {loose} port{'' if loose == 1 else 's'} that no server has reported"
+        elif loose:
+            who = f"{loose} port{'' if loose == 1 else 's'} that no server has reported"
         if not who:
             return ""
         if len(ways) > 1:
-            return f"{' and '.join(who)} change in {len({row.partition_id for row in self.changes})} partitions"
-        return f"{' and '.join(who)} {'moves' if servers + loose == 1 else 'move'} {ways[0]}"
+            return f"{who} change in {len({row.partition_id for row in self.changes})} partitions"
+        return f"{who} move{'s' if servers + loose == 1 else ''} {ways[0]}"
 
     @property
     def _waits(self) -> str:
@@ -364,6 +367,14 @@ def _shown(before: bytes, after: bytes, host: str) -> str:
         table = partitions_conf.parse_strict(before).table
         before = partitions_conf.render(table, replace(header, layout=partitions_conf.NEWEST))
     return unified_diff(before, after, host)
+
+
+_THE_REST: Final = "and every other port keeps what it has"
+
+
+def _listed(what: Sequence[str]) -> str:
+    """What happens, one after the other; each part by itself, as pages translate them."""
+    return ", ".join([*what[:1], *(f"and {part}" for part in what[1:])])
 
 
 def _of_default(change: DefaultChange | None) -> list[str]:

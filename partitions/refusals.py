@@ -198,12 +198,11 @@ def way(changes: Iterable[StagedChange]) -> str:
     left = sorted({row.partition.name for row in rows if row.kind_to is None})
     joined = sorted({row.partition.name for row in rows if row.kind_from is None})
     altered = sorted({row.partition.name for row in rows if row.kind_from is not None and row.kind_to is not None})
-    words = [f"from {' and '.join(left)}" if left else "", f"to {' and '.join(joined)}" if joined else ""]
-    if left and not joined:
-        words.append("to Unassigned")
-    if altered:
-        words.append(f"to another membership in {' and '.join(altered)}")
-    return " ".join(word for word in words if word)
+    to = " and ".join(joined) or "Unassigned"
+    words = f"from {' and '.join(left)} to {to}" if left else f"to {to}" if joined else ""
+    if not altered:
+        return words
+    return f"{words} to another membership in {' and '.join(altered)}".strip()
 
 
 def moment(at: datetime) -> str:

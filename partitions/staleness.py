@@ -133,4 +133,5 @@ def _events(subnet: Subnet, actions: Collection[Action], since: datetime | None)
     )
     events = Event.objects.filter(about, action__in=words, at__gt=since).order_by("-number")
     for event in events[:MOST_TOLD]:
-        yield f"{event.actor_name} {words[event.action]} {event.subject_label} at {moment(event.at)}"
+        # in parts, as pages translate the deed alone
+        yield f"{event.actor_name} · {words[event.action]} · {event.subject_label} · {moment(event.at)}"

@@ -96,8 +96,8 @@ def stage(
             drafts.append(_draft(one, len(after), as_actor(actor), reason))
             staged.append(one.wish)
     if staged:
-        who = str(staged[0].server) if len(staged) == 1 else f"{len(staged)} servers"
-        title = f"{who} to {_named(staged[0].target)}"
+        target = _named(staged[0].target)
+        title = f"{staged[0].server} to {target}" if len(staged) == 1 else f"{len(staged)} servers to {target}"
         staged_rows.remember(subnet=staged[0].server.subnet, person=person, title=title, notes=notes)
     record_all(drafts)
     return outcomes

@@ -45,6 +45,24 @@ SPOKEN: Final = (
     "audit/outage.py", "audit/record.py", "audit/restoration.py", "audit/review.py", "audit/signing.py",
     "audit/spool.py", "audit/standing.py", "audit/values.py", "audit/watch.py",
     "portal/models.py", "portal/request_models.py", "portal/turns.py", "portal/asking.py",
+    # the rooms: what the wishes, the plans and the rollouts say
+    "partitions/adoption.py", "partitions/apps.py", "partitions/as_of.py", "partitions/back_to.py",
+    "partitions/board.py", "partitions/card_moves.py", "partitions/cleaning.py", "partitions/closing.py",
+    "partitions/creation.py", "partitions/default_rule.py", "partitions/doer.py", "partitions/drift_adoption.py",
+    "partitions/errors.py", "partitions/going_out.py", "partitions/handover.py", "partitions/link_loss.py",
+    "partitions/many_moves.py", "partitions/mirror.py", "partitions/offboarding.py", "partitions/ownership.py",
+    "partitions/pkeys.py", "partitions/plans.py", "partitions/quotas.py", "partitions/refusals.py",
+    "partitions/renaming.py", "partitions/replacement.py", "partitions/retirement.py", "partitions/selection.py",
+    "partitions/staging.py", "partitions/staleness.py", "partitions/standing.py", "partitions/titles.py",
+    "partitions/undoing.py", "partitions/wishes.py",
+    "deploy/as_of.py", "deploy/confirmation.py", "deploy/deadlines.py", "deploy/decisions.py",
+    "deploy/drift_causes.py", "deploy/drift_findings.py", "deploy/drift_tables.py", "deploy/drifting.py",
+    "deploy/errors.py", "deploy/evidence.py", "deploy/files.py", "deploy/going_without.py", "deploy/host_check.py",
+    "deploy/leave.py", "deploy/look.py", "deploy/manager_key.py", "deploy/models.py", "deploy/observe.py",
+    "deploy/operations.py", "deploy/proof.py", "deploy/putting_back.py", "deploy/qualification.py",
+    "deploy/qualifying.py", "deploy/readiness.py", "deploy/reproof.py", "deploy/restore.py", "deploy/retirement.py",
+    "deploy/rollout.py", "deploy/scanning.py", "deploy/second_reading.py", "deploy/story.py", "deploy/tables.py",
+    "deploy/terms.py", "deploy/watching.py",
     "webhooks/delivering.py", "webhooks/following.py", "webhooks/models.py", "webhooks/operations.py",
     "webhooks/views.py",
 )  # fmt: skip
@@ -80,6 +98,10 @@ def found() -> dict[Message, list[str]]:
     seen: dict[Message, list[str]] = {}
     for path in sorted(ROOT.glob("templates/**/*.html")):
         _note(seen, of_template(path), path)
+    from lab.words import scripts
+
+    for path in scripts.paths():
+        _note(seen, scripts.of_script(path.read_text(encoding="utf-8")), path)
     rooms = (
         "fabricui",
         "portal",

@@ -131,13 +131,13 @@ class TestStale:
         looked_at = timezone.now()
         moved.move(moved.server(3), None, training, by=moved.otto)
         sentence = self.stale(moved, drawn, looked_at=looked_at)
-        assert "; Otto staged a change of srv-003 at " in sentence
+        assert "; Otto · staged a change of · srv-003 · " in sentence
         assert "Olga" not in sentence
 
     def test_another_name(self, moved, drawn, inference):
         looked_at = timezone.now()
         operations.rename_partition(partition=inference, name="serving", actor=moved.otto)
-        assert "Otto renamed partition inference at " in self.stale(moved, drawn, looked_at=looked_at)
+        assert "Otto · renamed partition · inference · " in self.stale(moved, drawn, looked_at=looked_at)
 
     def test_a_change_was_discarded(self, moved, drawn):
         operations.discard(changes=StagedChange.objects.all(), actor=moved.otto)
