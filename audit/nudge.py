@@ -10,7 +10,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from celery import current_app
@@ -26,7 +26,7 @@ AGAIN_S: Final = 0.2  # between two nudges for the same work
 ASKED_BY: Final = "fabricui_request"  # the message's header with the id of the request that it finishes
 MOST_WAITING: Final = 1000  # while the broker is away; beyond, nudges are dropped
 
-type Nudge = tuple[str, tuple[tuple[str, object], ...]]
+type Nudge = tuple[str, tuple[tuple[str, object], ...], int | None]
 
 _waiting: dict[Nudge, str] = {}  # in the order in which they came, each with the request that asked first
 _sent_at: dict[Nudge, float] = {}  # monotonic; of those sent less than AGAIN_S ago
@@ -40,15 +40,16 @@ def followers() -> None:
     task(FOLLOW, {})
 
 
-def task(name: str, kwargs: Mapping[str, object]) -> None:
+def task(name: str, kwargs: Mapping[str, object], *, within_s: int | None = None) -> None:
     """Have the task `name` sent to its queue soon, or not at all. Returns at once, raises nothing.
 
-    Only for work that a tick would find by itself a few seconds later. Call it on commit.
+    Only for work that a tick would find by itself a few seconds later. Call it on commit. A worker that comes to it
+    more than `within_s` later leaves it: for work that takes long, so that nudges do not pile up behind it.
     """
     global _thread
     try:
         with _changed:
-            nudge = (name, tuple(sorted(kwargs.items())))
+            nudge = (name, tuple(sorted(kwargs.items())), within_s)
             is_alive = _thread is not None and _thread.is_alive()
             if nudge in _waiting and is_alive:
                 return  # to wake the thread for nothing costs the request more than all the rest of this
@@ -81,22 +82,23 @@ def _next_due(now: float) -> Nudge | None:
 
 
 def _send(nudge: Nudge) -> None:
-    name, kwargs = nudge
+    name = nudge[0]
     try:
         try:
             was_open = _line() is not None
-            _say(name, kwargs)
+            _say(nudge)
         except Exception:
             _hang_up()
             if not was_open:
                 raise
-            _say(name, kwargs)  # the broker may have been started anew since the line was last used
+            _say(nudge)  # the broker may have been started anew since the line was last used
     except Exception as error:
         _hang_up()
         log.warning("the broker did not take a nudge of %s (%s); the tick will find its work", name, error)
 
 
-def _say(name: str, kwargs: Iterable[tuple[str, object]]) -> None:
+def _say(nudge: Nudge) -> None:
+    name, kwargs, within_s = nudge
     connection = _line()
     if connection is None:
         options = {"socket_connect_timeout": CONNECT_S, "socket_timeout": CONNECT_S}
@@ -109,6 +111,7 @@ def _say(name: str, kwargs: Iterable[tuple[str, object]]) -> None:
         connection=connection,
         retry=False,
         ignore_result=True,
+        expires=within_s,
         headers={ASKED_BY: asked_by} if asked_by else None,
     )
 

@@ -118,6 +118,11 @@ class Column:
     is_open: bool = True
 
     @property
+    def called(self) -> str:
+        """Its name, or what no partition is called in the reader's language."""
+        return self.name if self.pkey else str(said(self.name))
+
+    @property
     def troubled(self) -> int:
         """How many servers here have lamps that disagree."""
         return sum(share.count for share in self.bar if share.state == "bad")

@@ -2,9 +2,10 @@
 
 from typing import Final
 
-from django.http import HttpRequest
+from django.http import HttpRequest, JsonResponse
 
 from people.models import User
+from people.said import said
 
 LONGEST_FILTER: Final = 300  # characters; no name, GUID or sentence that is looked for is longer
 
@@ -19,6 +20,11 @@ def person(request: HttpRequest) -> User:
 def wants_json(request: HttpRequest) -> bool:
     """Whether the page's own script asks, which moves one card and not the page."""
     return request.get_preferred_type(["text/html", "application/json"]) == "application/json"
+
+
+def told_as_json(sentence: str, *, status: int = 200, **more: object) -> JsonResponse:
+    """The sentence in the reader's language, to the page's own script, which shows and announces it."""
+    return JsonResponse({"sentence": said(sentence), **more}, status=status)
 
 
 def filter_text(request: HttpRequest, name: str) -> str:

@@ -1,8 +1,8 @@
 """The Celery app: which task goes to which queue, and what runs when, on one screen.
 
 Queue `rollout` and queue `observe` are served by the one account that may reach manager hosts; queue `probe`
-by the one that may reach probe hosts, with another key; `housekeeping` reaches the database, and what people named as
-endpoints of webhooks.
+by the one that may reach probe hosts, with another key; `webhooks` reaches what people named as endpoints, and may wait
+for it; `housekeeping` reaches the database and waits for nobody.
 """
 
 import os
@@ -27,6 +27,7 @@ app.conf.update(
         "probes.tasks.run": {"queue": "probe"},
         "probes.tasks.attempt": {"queue": "probe"},
         "probes.tasks.ask_for_paths": {"queue": "observe"},
+        "webhooks.tasks.deliver": {"queue": "webhooks"},
     },
     broker_connection_retry_on_startup=True,
     worker_hijack_root_logger=False,
@@ -40,7 +41,11 @@ app.conf.update(
         "check the whole trail": {"task": "audit.tasks.every_hour", "schedule": 3600.0},
         "queue and begin probes": {"task": "probes.tasks.tick", "schedule": 5.0},
         "check isolation": {"task": "probes.tasks.check_isolation", "schedule": 10.0},
-        "send what is due to webhooks": {"task": "webhooks.tasks.deliver", "schedule": 5.0},
+        "send what is due to webhooks": {
+            "task": "webhooks.tasks.deliver",
+            "schedule": 5.0,
+            "options": {"expires": 10},  # a round takes longer
+        },
         "forget old messages": {"task": "webhooks.tasks.forget_old", "schedule": 3600.0},
         "roll up old probes": {"task": "probes.tasks.roll_up", "schedule": 3600.0},
     },

@@ -23,7 +23,7 @@ from redis.retry import Retry
 
 log = logging.getLogger(__name__)
 
-QUEUES: Final = ("rollout", "observe", "probe", "housekeeping")
+QUEUES: Final = ("rollout", "observe", "probe", "webhooks", "housekeeping")
 BEAT: Final = "beat"
 EVERY_S: Final = 4.0
 LASTS_S: Final = 13  # a process that has not been heard for so long counts as gone

@@ -53,7 +53,7 @@ def commands(
     # What a tenant's server writes into X-Forwarded-For is nobody's address (docs/registration.md).
     door = [*uvicorn, "--port", str(addresses.register_port), "--no-proxy-headers", "--workers", str(register_workers)]
     table["register"] = (door, {"FABRICUI_LISTENER": "register"})
-    for queue in ("rollout", "observe", "housekeeping"):
+    for queue in ("rollout", "observe", "webhooks", "housekeeping"):
         table[queue] = ([*worker, "--pool", "solo", "-Q", queue, "-n", f"{queue}@fabricui"], {})
     # Probes wait for their hosts nearly all the time, so one process runs many of them at once.
     several = ["--pool", "threads", "--concurrency", str(probes_at_once)]

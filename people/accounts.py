@@ -10,7 +10,7 @@ from audit.record import record
 from audit.values import Actor
 from people import second_factor, sessions
 from people.actor import person_subject
-from people.errors import LastAdmin, NoReason, NoSuchRole, NotToOneself
+from people.errors import LastAdmin, NoPassword, NoReason, NoSuchRole, NotToOneself
 from people.models import Tenant, TenantRole, User
 from people.operations import hold_administrators, new_password, others_administer, record_tenant_role, set_password
 
@@ -47,13 +47,15 @@ def unlock(*, person: User, actor: Actor, reason: str) -> None:
 def give_new_password(*, person: User, actor: Actor, reason: str) -> str:
     """Give `person` a random password and end their sessions; return it, to be shown this once.
 
-    Raises NotToOneself, NoReason.
+    They choose another at the next login; until then their tokens rest. Raises NotToOneself, NoReason, NoPassword.
     """
     _by_another(person, actor)
     _because(reason)
+    if not person.has_usable_password():
+        raise NoPassword(f"{person} signs in with the OpenID provider and has no password here.")
     password = new_password()
     with transaction.atomic():
-        set_password(person=person, password=password, actor=actor)
+        set_password(person=person, password=password, actor=actor, is_given=True)
         sessions.end_all(person=person, actor=actor, reason=reason)
     return password
 

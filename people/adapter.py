@@ -4,6 +4,8 @@ from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.account.internal.stagekit import clear_login
+from django.conf import settings
+from django.contrib import messages
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
@@ -73,6 +75,18 @@ class ClosedAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth has
             clear_login(request)
             return self.respond_user_inactive(request, user)
         return found
+
+    def clean_password(self, password: str, user: User | None = None) -> str:
+        """Refuse the password of now as a new one, and what Django finds weak."""
+        if user is not None and user.check_password(password):
+            raise ValidationError("This is the password that you have. Choose another.")
+        found: str = super().clean_password(password, user)
+        return found
+
+    def get_password_change_redirect_url(self, request: HttpRequest) -> str:
+        """On to what somebody came for; it may ask for a second factor first."""
+        messages.success(request, "Your password is changed, and your other sessions have ended.")
+        return str(settings.LOGIN_REDIRECT_URL)
 
     def set_password(self, user: User, password: str) -> None:
         """Change the password, with its event."""

@@ -7,7 +7,7 @@ from rest_framework.exceptions import AuthenticationFailed, NotFound
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
-from people import operations, suspension
+from people import given, operations, suspension
 from people.models import Token
 from people.scopes import scopes_of
 
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from rest_framework.views import APIView  # which imports this module, by its setting
 
 NO_SCOPE: Final = ""
+
+
+class Rests(AuthenticationFailed):  # type: ignore[misc]  # DRF has no types
+    """A token that is good, but not now: the sentence says until when."""
 
 
 class RecordedTokenAuthentication(TokenAuthentication):  # type: ignore[misc]  # knox has no types
@@ -28,19 +32,27 @@ class RecordedTokenAuthentication(TokenAuthentication):  # type: ignore[misc]  #
         """Give the person and the token, or None without one. Raises AuthenticationFailed."""
         try:
             found: tuple[Any, Token] | None = super().authenticate(request)
+        except Rests:
+            raise
         except (AuthenticationFailed, UnicodeDecodeError) as error:
             operations.record_token_refused(reason="it is unknown, expired or revoked, or its person is closed out")
             raise AuthenticationFailed("This token is not valid. Make another one, and send it whole.") from error
-        if found is not None and suspension.stops(found[1]):
-            operations.record_token_refused(reason="its tenant is suspended", token=found[1])
-            raise AuthenticationFailed("This token's tenant is suspended. Ask the operators of this site.")
         if found is not None:
             operations.record_token_use(token=found[1], scope=scope_of(request))
         return found
 
     def validate_user(self, auth_token: Token) -> tuple[Any, Token]:
-        """Give the person, narrowed to the token's tenant if it is made for one, whatever they are besides."""
+        """Give the person, narrowed to the token's tenant if it is made for one, whatever they are besides.
+
+        Raises AuthenticationFailed, and Rests for a token that is good but not now.
+        """
         found: tuple[Any, Token] = super().validate_user(auth_token)
+        if suspension.stops(auth_token):
+            operations.record_token_refused(reason="its tenant is suspended", token=auth_token)
+            raise Rests("This token's tenant is suspended. Ask the operators of this site.")
+        if given.owes(found[0]):
+            operations.record_token_refused(reason="its person has not changed a given password yet", token=auth_token)
+            raise Rests("This token's person has a password to change. Sign in and do that first.")
         found[0].narrowed_to = auth_token.tenant
         return found
 

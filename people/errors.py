@@ -49,6 +49,10 @@ class NotToOneself(PeopleError):
     """What nobody does to their own account."""
 
 
+class NoPassword(PeopleError):
+    """A person of the OpenID provider's, who has no password here."""
+
+
 class NoReason(PeopleError):
     """A change of somebody's account without a reason."""
 

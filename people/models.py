@@ -36,6 +36,8 @@ class User(AbstractUser):  # type: ignore[django-manager-missing]  # that of tok
     # Empty: what the browser asks for; the site's own (people.languages).
     language = models.CharField(max_length=5, choices=Language, default="", db_default="", blank=True)
     time_zone = models.CharField(max_length=64, default="", db_default="", blank=True)
+    # Somebody else made the password and knows it: its person chooses another before anything else (people.given).
+    must_change_password = models.BooleanField(default=False, db_default=False, editable=False)
     # Sessions that began before this moment are over (people.sessions).
     sessions_ended_at = models.DateTimeField(null=True, editable=False)
 

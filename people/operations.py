@@ -53,13 +53,14 @@ def create_person(
     actor: Actor,
     name: str = "",
     role: str = User.Role.NONE,
+    is_given: bool = False,
 ) -> User:
     """Create a person with `role` for the provider; `name` is what pages call them.
 
-    Raises PersonExists, BadName, and ValidationError with sentences for a weak password or a bad username.
+    A password that `is_given` by somebody else must be changed at the first login (people.given). Raises PersonExists, BadName, and ValidationError with sentences for a weak password or a bad username.
     """
     name = plain_name(name)
-    person = User(username=username, first_name=name, role=User.Role(role))
+    person = User(username=username, first_name=name, role=User.Role(role), must_change_password=is_given)
     person.clean_fields(exclude=["password"])
     validate_password(password, person)
     person.set_password(password)  # slow by design, so before the transaction
@@ -71,7 +72,7 @@ def create_person(
             action=Action.PERSON_CREATE,
             actor=actor,
             subject=person_subject(person),
-            after={"username": username, "name": name, "role": person.role},
+            after={"username": username, "name": name, "role": person.role} | _to_be_changed(is_given),
         )
     return person
 
@@ -86,12 +87,26 @@ def create_auditor(*, username: str, password: str, actor: Actor, name: str = ""
     return create_person(username=username, password=password, actor=actor, name=name, role=User.Role.AUDITOR)
 
 
-def set_password(*, person: User, password: str, actor: Actor) -> None:
-    """Give `person` a new password that the caller has validated; nothing of it is recorded."""
+def set_password(*, person: User, password: str, actor: Actor, is_given: bool = False) -> None:
+    """Give `person` a new password that the caller has validated; nothing of it is recorded.
+
+    One that `is_given` by somebody else must be changed at the next login (people.given).
+    """
     person.set_password(password)  # slow by design, so before the transaction
+    before, person.must_change_password = person.must_change_password, is_given
     with transaction.atomic():
-        person.save(update_fields=["password"])
-        record(action=Action.PERSON_PASSWORD, actor=actor, subject=person_subject(person))
+        person.save(update_fields=["password", "must_change_password"])
+        record(
+            action=Action.PERSON_PASSWORD,
+            actor=actor,
+            subject=person_subject(person),
+            before=_to_be_changed(before) or None,
+            after=_to_be_changed(is_given) or None,
+        )
+
+
+def _to_be_changed(is_given: bool) -> dict[str, object]:
+    return {"to_be_changed": True} if is_given else {}
 
 
 @transaction.atomic

@@ -5,7 +5,8 @@ are English everywhere, and a page that shows one recognises it by the pattern i
 messages of the context “said” are those patterns, `Rollout {public_id} holds the subnet: {word}.`, with a name where
 a value stands. The translation puts the values back, and says what they may be:
 
-- `{word}` as it is; `{server:name}` too, without commas and colons in it; `{servers:names}` too, each without a blank
+- `{word}` as it is; `{server:name}` too, without commas, colons and the end of a sentence; `{servers:names}` too, each
+  without a blank
 - `{word:said}` in the reader's language too, `{word:said ревизия→ревизии}` in another case
 - `{n:#}` a number, `{n:#|порт|порта|портов}` with the form of a word that belongs to it, `{n:порт|порта|портов}` that
   form alone
@@ -29,6 +30,7 @@ MOST_PARTS: Final = 24  # of one text that are looked up by themselves
 _EOT: Final = "\x04"  # between a context and its message in gettext's catalogues
 _HOLE: Final = re.compile(r"\{(\w+)(?::([^{}]*))?\}")
 _BETWEEN: Final = re.compile(r"(?<=[.!?:;,·]) +")
+_SENTENCES: Final = re.compile(r"(?<=[.!?]) +(?=[^a-z])")
 _WORD: Final = re.compile(r"\w+")
 _LEADING_NUMBER: Final = re.compile(r"\s*(-?[\d,]+)")
 
@@ -53,12 +55,20 @@ def said(value: object) -> object:
 
 @lru_cache(maxsize=8192)
 def in_language(text: str, language: str) -> str:
-    """`text` in `language`: whole, else in the longest stretches of sentences that are known."""
+    """`text` in `language`: whole, else sentence by sentence, else in the longest stretches that are known.
+
+    A pattern takes a value that ends a sentence only where the sentences by themselves are not known.
+    """
     bare = text.strip()
     if bare != text:
         before, _, after = text.partition(bare) if bare else (text, "", "")
         return before + in_language(bare, language) + after if bare else text
-    found = _whole(text, language)
+    found = _whole(text, language, narrow=True)
+    if found is None and len(sentences := _SENTENCES.split(text)) in range(2, MOST_PARTS):
+        each = [_whole(one, language, narrow=True) for one in sentences]
+        found = None if None in each else " ".join(str(one) for one in each)
+    if found is None:
+        found = _whole(text, language)
     if found is not None:
         return found
     parts = _BETWEEN.split(text)
@@ -88,23 +98,23 @@ def _stretch(text: str, language: str) -> str | None:
     return None
 
 
-def _whole(text: str, language: str) -> str | None:
+def _whole(text: str, language: str, *, narrow: bool = False) -> str | None:
     """`text` as one sentence; one that begins with a capital only here has its translation begin with one."""
-    found = _sentence(text, language)
+    found = _sentence(text, language, narrow=narrow)
     if found is None and text[:1].isupper():
-        found = _sentence(text[0].lower() + text[1:], language)
+        found = _sentence(text[0].lower() + text[1:], language, narrow=narrow)
         return None if found is None else found[:1].upper() + found[1:]
     return found
 
 
-def _sentence(text: str, language: str) -> str | None:
+def _sentence(text: str, language: str, *, narrow: bool) -> str | None:
     exact, index = patterns(language)
     if text in exact:
         return exact[text]
     for rank in sorted(set(candidates(text, index))):
         pattern = index.patterns[rank]
         match = pattern.is_it.fullmatch(text)
-        if match is not None:
+        if match is not None and not (narrow and any(_SENTENCES.search(value) for value in match.groups())):
             return _HOLE.sub(_filling(match, language), pattern.translated)
     return None
 
@@ -210,4 +220,4 @@ def _value(how: str | None) -> str:
         return r"[\w ’']{0,12}?"
     if "|" in how or how == "#":
         return r"-?\d[\d,.]*(?: \w+)?"
-    return {"name": r"[^,;:·]*?", "names": r"\S+?(?:, \S+?)*?"}.get(how, ".*?")
+    return {"name": r"(?:[^,;:·.]|\.(?! ))*?", "names": r"\S+?(?:, \S+?)*?"}.get(how, ".*?")

@@ -1,4 +1,7 @@
-"""What comes before every page of a signed-in person: a session that is not over, a second factor where one is due."""
+"""What comes before every page of a signed-in person.
+
+A session that is not over, a password that nobody else knows, a second factor where one is due.
+"""
 
 from typing import Final
 
@@ -9,23 +12,18 @@ from django.urls import Resolver404, resolve, reverse
 from django.utils.deprecation import MiddlewareMixin
 from django_htmx.http import HttpResponseClientRedirect
 
-from people import second_factor, sessions
+from people import given, second_factor, sessions
 from people.models import User
 from people.permissions import to_login
 
+# What somebody with a password that another made may open: what changes it, and the ways out.
+BEFORE_OWN_PASSWORD: Final = {"account_logout", "account_change_password", "set_theme", "set_language"}
 # What somebody without their second factor may open: what sets it up, and the ways out.
-BEFORE_SECOND_FACTOR: Final = {
-    "account_logout",
-    "account_change_password",
-    "mfa_activate_totp",
-    "mfa_view_recovery_codes",
-    "set_theme",
-    "set_language",
-}
+BEFORE_SECOND_FACTOR: Final = {*BEFORE_OWN_PASSWORD, "mfa_activate_totp", "mfa_view_recovery_codes"}
 
 
 class SignedInMiddleware(MiddlewareMixin):
-    """Send people whose session is over to the login page, and those who owe a second factor to setting it up."""
+    """Send people whose session is over to the login page, and those who owe something to where they do it."""
 
     def process_request(self, request: HttpRequest) -> HttpResponseBase | None:
         """Answer in place of the page, or let it answer."""
@@ -42,9 +40,18 @@ def _elsewhere(request: HttpRequest) -> HttpResponseBase | None:
         messages.info(request, f"You were signed out: {over}.")
         return to_login(request)
     sessions.touch(request)
-    if not second_factor.is_owed(request) or _name_of(request) in BEFORE_SECOND_FACTOR:
+    if given.is_owed(request):
+        return _first(request, "account_change_password", BEFORE_OWN_PASSWORD)
+    if second_factor.is_owed(request):
+        return _first(request, "mfa_activate_totp", BEFORE_SECOND_FACTOR)
+    return None
+
+
+def _first(request: HttpRequest, name: str, allowed: set[str]) -> HttpResponseBase | None:
+    """Send to the page `name` before all others but `allowed`."""
+    if _name_of(request) in allowed:
         return None
-    address = reverse("mfa_activate_totp")
+    address = reverse(name)
     is_fragment = request.headers.get("HX-Request") == "true"
     return HttpResponseClientRedirect(address) if is_fragment else HttpResponseRedirect(address)
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.translation import gettext
 
-from console.requests import wants_json
+from console.requests import told_as_json, wants_json
 from people.models import Tenant, TenantRole, User
 from people.permissions import person_required
 
@@ -82,5 +82,5 @@ def viewer_sentence(seat: Seat) -> str:
 def refusal(request: HttpRequest, seat: Seat, sentence: str, *, status: int = 409) -> HttpResponse:
     """The sentence as a page, or to the page's own script."""
     if wants_json(request):
-        return JsonResponse({"sentence": sentence}, status=status)
+        return told_as_json(sentence, status=status)
     return render(request, "portal/refused.html", {"seat": seat, "sentence": sentence}, status=status)

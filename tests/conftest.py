@@ -97,7 +97,7 @@ def nudges(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     from audit import nudge
 
     names: list[str] = []
-    monkeypatch.setattr(nudge, "task", lambda name, kwargs: names.append(name))
+    monkeypatch.setattr(nudge, "task", lambda name, kwargs, **_: names.append(name))
     return names
 
 

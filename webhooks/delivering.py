@@ -1,17 +1,18 @@
-"""Deliver what is due: a few messages a tick, side by side, so that no endpoint makes the others or the worker wait.
+"""Deliver what is due: messages side by side, so that no owner’s slow endpoints make another’s messages wait.
 
-The worker of the queue `housekeeping` also hands events to the followers; a tick here takes seconds at most, whatever
-endpoints do. A row is claimed before it is sent by putting its next try off: a worker that dies in between sends it
-again later (at least once), and two workers never send it at the same time.
+The queue `webhooks` has a worker of its own. A round goes on while something is due, for ROUND_S at most: as soon as
+one message is over, the next may go. Who has least on its way goes first (`webhooks/shares.py`). A row is claimed
+before it is sent by putting its next try off: a worker that dies in between sends it again later (at least once), and
+two workers never send it at the same time.
 """
 
 import json
 import logging
 import time
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from cryptography.fernet import InvalidToken
 from django.conf import settings
@@ -21,11 +22,12 @@ from django.utils import timezone
 
 from remote import posting
 from remote.posting import BadTarget, NotPosted
-from webhooks import sealing
+from webhooks import sealing, shares
 from webhooks.models import Delivery, Endpoint
 from webhooks.networks import allowed_for
 from webhooks.operations import give_up
-from webhooks.terms import AT_ONCE, CLAIMED_FOR, OF_ONE, PAUSES
+from webhooks.querysets import EndpointQuerySet
+from webhooks.terms import AT_ONCE, CLAIMED_FOR, LOOK_AGAIN_S, OF_ONE, PAUSES, ROUND_S
 
 log = logging.getLogger(__name__)
 
@@ -39,13 +41,21 @@ class Tried:
 
 
 def deliver(*, now: datetime) -> int:
-    """Try what is due at `now`; return how many were taken."""
-    claimed = [row for row in _chosen(now) if _claim(row, now)]
-    if not claimed:
-        return 0
-    with ThreadPoolExecutor(max_workers=len(claimed), thread_name_prefix="webhook") as threads:
-        tried = list(threads.map(_try, claimed))  # touches no rows
-    return sum(_settled(row, one) for row, one in zip(claimed, tried, strict=True))
+    """Try what is due at `now` and what falls due meanwhile, for ROUND_S; return how many were taken."""
+    began = time.monotonic()
+    taken = 0
+    on_their_way: dict[Future[Tried], Delivery] = {}
+    with ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="webhook") as threads:
+        while True:
+            passed = timedelta(seconds=time.monotonic() - began)
+            if passed.total_seconds() < ROUND_S:
+                for row in _chosen(now + passed, on_their_way.values()):
+                    if _claim(row, now + passed):
+                        on_their_way[threads.submit(_try, row)] = row  # touches no rows
+            if not on_their_way:
+                return taken
+            over, _ = wait(on_their_way, timeout=LOOK_AGAIN_S, return_when=FIRST_COMPLETED)
+            taken += sum(_settled(on_their_way.pop(one), one) for one in over)
 
 
 def body_of(row: Delivery) -> bytes:
@@ -53,13 +63,22 @@ def body_of(row: Delivery) -> bytes:
     return json.dumps({"id": row.public_id, **row.said}, ensure_ascii=False, sort_keys=True).encode()
 
 
-def _chosen(now: datetime) -> Sequence[Delivery]:
-    """The first few of each endpoint, and of those the ones that wait longest: no backlog stands before another's."""
+def _chosen(now: datetime, on_their_way: Collection[Delivery]) -> Sequence[Delivery]:
+    """What goes next beside what is on its way. Of who has all that it may have nothing is even read."""
+    held = [shares.Held(row.endpoint_id, row.endpoint.tenant_id) for row in on_their_way]
     place = Window(RowNumber(), partition_by="endpoint", order_by=("next_try_at", "pk"))
-    due = Delivery.objects.due(now).filter(endpoint__in=Endpoint.objects.on()).annotate(place=place)
-    return list(
-        due.filter(place__lte=OF_ONE).select_related("endpoint__tenant").order_by("next_try_at", "pk")[:AT_ONCE]
-    )
+    due = Delivery.objects.due(now).filter(endpoint__in=_with_room(held)).annotate(place=place)
+    first = due.filter(place__lte=OF_ONE).order_by("next_try_at", "pk")
+    found = first.values_list("pk", "endpoint", "endpoint__tenant")
+    wanted = shares.choose([(pk, shares.Held(endpoint, owner)) for pk, endpoint, owner in found], held)
+    rows = Delivery.objects.select_related("endpoint__tenant").in_bulk(wanted)
+    return [rows[pk] for pk in wanted if pk in rows]
+
+
+def _with_room(held: Sequence[shares.Held]) -> EndpointQuerySet:
+    endpoints, owners = shares.full(held)
+    found = Endpoint.objects.on().exclude(pk__in=endpoints).exclude(tenant__in=[one for one in owners if one])
+    return found.exclude(tenant=None) if None in owners else found
 
 
 def _claim(row: Delivery, now: datetime) -> bool:
@@ -90,10 +109,10 @@ def _posted(row: Delivery, body: bytes, secret: str, url: str) -> Tried:
     return Tried(posting.post(target, body, headers, allowed=allowed, ca_file=settings.WEBHOOK_CA_FILE))
 
 
-def _settled(row: Delivery, tried: Tried) -> bool:
-    """As `_settle`; one row that cannot be written leaves the others of the tick alone: it is sent again later."""
+def _settled(row: Delivery, tried: Future[Tried]) -> bool:
+    """As `_settle`; one row that cannot be written leaves the others of the round alone: it is sent again later."""
     try:
-        return _settle(row, tried)
+        return _settle(row, tried.result())
     except Exception:
         log.exception("what became of message %s could not be written down", row.public_id)
         return False

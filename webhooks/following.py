@@ -15,7 +15,7 @@ from webhooks.concerns import tenants_of
 from webhooks.kinds import OF_TENANTS, SEVERITY, Kind, kind_of, message, sentence
 from webhooks.models import Delivery, Endpoint
 from webhooks.operations import give_up
-from webhooks.terms import DELIVER, MOST_WAITING
+from webhooks.terms import DELIVER, DELIVER_WITHIN_S, MOST_WAITING
 
 TOO_MANY = f"{MOST_WAITING} messages wait for it, and that is the most. It was switched off."
 
@@ -41,7 +41,7 @@ def queue(events: Sequence[Event]) -> None:
         if endpoint.deliveries.waiting().count() > MOST_WAITING:
             give_up(endpoint=endpoint, because=TOO_MANY)
     if rows:
-        transaction.on_commit(partial(nudge.task, DELIVER, {}), robust=True)
+        transaction.on_commit(partial(nudge.task, DELIVER, {}, within_s=DELIVER_WITHIN_S), robust=True)
 
 
 def _row(endpoint: Endpoint, event: Event, kind: Kind, now: datetime) -> Delivery:

@@ -20,7 +20,7 @@ from webhooks.errors import BadEndpoint, TooManyEndpoints
 from webhooks.kinds import Kind, chosen
 from webhooks.models import Delivery, Endpoint
 from webhooks.networks import allowed_for
-from webhooks.terms import DELIVER, KEPT, MOST_ENDPOINTS
+from webhooks.terms import DELIVER, DELIVER_WITHIN_S, KEPT, MOST_ENDPOINTS
 
 
 @transaction.atomic
@@ -96,7 +96,7 @@ def send_test(*, endpoint: Endpoint, actor: Actor) -> Delivery:
     delivery = Delivery.objects.create(
         endpoint=endpoint, kind=Kind.TEST.value, said=said, created_at=now, next_try_at=now
     )
-    transaction.on_commit(lambda: nudge.task(DELIVER, {}), robust=True)
+    transaction.on_commit(lambda: nudge.task(DELIVER, {}, within_s=DELIVER_WITHIN_S), robust=True)
     _record(Action.WEBHOOK_TEST, endpoint, actor)
     return delivery
 

@@ -1,4 +1,4 @@
-"""The room's Celery tasks; all are of the queue `housekeeping`."""
+"""The room's Celery tasks. What waits for others' machines has the queue `webhooks` to itself."""
 
 from celery import shared_task
 from django.utils import timezone

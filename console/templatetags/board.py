@@ -73,7 +73,7 @@ def _words(sentence: str) -> str:
 @register.simple_tag
 def tile(column: Column, is_search: bool) -> SafeString:
     """A column that is not open: what it is called, how many are in it, and how they are."""
-    key, name = column.key, escape(column.name)
+    key, name = column.key, escape(column.called)
     servers = gettext("servers")
     of_all = escape(gettext("of %(column_total)s") % {"column_total": column.total})
     count = f"{len(column.cards)} <small>{of_all}</small>" if is_search else str(column.total)

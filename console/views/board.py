@@ -15,7 +15,7 @@ from console.board_search import Search
 from console.board_words import told
 from console.columns import EVERYTHING, read_board
 from console.frame import holding_rollout, the_subnet
-from console.requests import filter_text, person, wants_json
+from console.requests import filter_text, person, told_as_json, wants_json
 from console.views.home import no_subnet
 from inventory.models import Server, Subnet
 from partitions import operations
@@ -24,6 +24,7 @@ from partitions.errors import PartitionsError
 from partitions.mirror import batches
 from partitions.models import Partition, StagedChange
 from people.permissions import is_operator, operator_required, reviewer_required
+from people.said import said
 from subnet.errors import SubnetError
 from subnet.pkey import Membership
 
@@ -119,8 +120,8 @@ def move(request: HttpRequest) -> HttpResponse:
         outcomes = tuple(operations.Moved(server, source, str(refusal)) for server, source in moves)
     sentence, is_refused = told(outcomes, target)
     if wants_json(request):
-        refused = [{"server": one.server.public_id, "sentence": one.refusal} for one in outcomes if one.refusal]
-        return JsonResponse({"sentence": sentence, "refused": refused}, status=409 if is_refused else 200)
+        refused = [{"server": one.server.public_id, "sentence": said(one.refusal)} for one in outcomes if one.refusal]
+        return told_as_json(sentence, status=409 if is_refused else 200, refused=refused)
     if is_refused:
         messages.error(request, sentence)
     else:
@@ -146,12 +147,12 @@ def membership(request: HttpRequest) -> HttpResponse:
         )
     except (PartitionsError, SubnetError) as refusal:
         if wants_json(request):
-            return JsonResponse({"sentence": str(refusal)}, status=409)
+            return told_as_json(str(refusal), status=409)
         messages.error(request, str(refusal))
     else:
         sentence = f"{server} is staged as a {wanted} member of {partition.name}. Nothing has reached the fabric."
         if wants_json(request):
-            return JsonResponse({"sentence": sentence})
+            return told_as_json(sentence)
         messages.success(request, sentence)
     if request.POST.get("back") == "partition":
         return redirect("console:partition", public_id=partition.public_id)
@@ -196,7 +197,7 @@ def undo(request: HttpRequest) -> HttpResponse:
 def _answer(request: HttpRequest, sentence: str, *, is_refused: bool = False) -> HttpResponse:
     """The sentence, to the page's script or on the board."""
     if wants_json(request):
-        return JsonResponse({"sentence": sentence}, status=409 if is_refused else 200)
+        return told_as_json(sentence, status=409 if is_refused else 200)
     (messages.error if is_refused else messages.success)(request, sentence)
     return redirect("console:board")
 

@@ -1,7 +1,7 @@
 """One partition: its members server by server, and what may be done with it."""
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
@@ -10,7 +10,7 @@ from console.board_facts import board_subnet, fabric
 from console.four_lamps import Fabric, together
 from console.frame import the_subnet
 from console.members import member_rows
-from console.requests import person, wants_json
+from console.requests import person, told_as_json, wants_json
 from inventory.models import Server
 from partitions import operations
 from partitions.errors import PartitionsError
@@ -89,7 +89,7 @@ def retire(request: HttpRequest, public_id: str) -> HttpResponse:
 def _answer(request: HttpRequest, public_id: str, sentence: str, *, is_refused: bool = False) -> HttpResponse:
     """The sentence, to the board's script or on the partition's page."""
     if wants_json(request):
-        return JsonResponse({"sentence": sentence}, status=409 if is_refused else 200)
+        return told_as_json(sentence, status=409 if is_refused else 200)
     (messages.error if is_refused else messages.success)(request, sentence)
     return redirect("console:partition", public_id=public_id)
 

@@ -4,13 +4,13 @@ from django import forms
 from django.conf import settings
 from django.contrib import messages
 from django.db.models import Count, F
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_safe
 
 from console.frame import the_subnet
-from console.requests import person, wants_json
+from console.requests import person, told_as_json, wants_json
 from console.views.home import no_subnet
 from inventory.models import Subnet
 from partitions import operations, pkeys
@@ -59,7 +59,7 @@ def _create(request: HttpRequest, subnet: Subnet) -> HttpResponse:
     if not form.is_valid():
         if wants_json(request):
             sentence = " ".join(f"{field}: {error}" for field, errors in form.errors.items() for error in errors)
-            return JsonResponse({"sentence": sentence}, status=422)
+            return told_as_json(sentence, status=422)
         return _page(request, subnet, form, status=422)
     try:
         typed = form.cleaned_data["pkey"]
@@ -73,14 +73,14 @@ def _create(request: HttpRequest, subnet: Subnet) -> HttpResponse:
         )
     except (PartitionsError, SubnetError) as refusal:
         if wants_json(request):
-            return JsonResponse({"sentence": str(refusal)}, status=422)
+            return told_as_json(str(refusal), status=422)
         form.add_error(None, str(refusal))
         return _page(request, subnet, form, status=422)
     sentence = (
         f"Partition {partition.name} has P_Key {PKey(partition.pkey)}. It changes no port until a server joins it."
     )
     if wants_json(request):
-        return JsonResponse({"sentence": sentence, "key": partition.public_id})
+        return told_as_json(sentence, key=partition.public_id)
     messages.success(request, sentence)
     return redirect("console:partition", public_id=partition.public_id)
 

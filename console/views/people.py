@@ -48,7 +48,9 @@ def _create(request: HttpRequest) -> HttpResponse:
         return _list(request, form, status=422)
     password = operations.new_password()
     try:
-        person = operations.create_person(password=password, actor=actor_of(request.user), **form.cleaned_data)
+        person = operations.create_person(
+            password=password, actor=actor_of(request.user), is_given=True, **form.cleaned_data
+        )
     except ValidationError as error:
         form.add_error("username", " ".join(error.messages))
         return _list(request, form, status=422)

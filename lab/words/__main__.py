@@ -12,7 +12,7 @@ os.environ.setdefault("FABRICUI_SECRET_KEY", "only-for-reading-the-sources")
 def main() -> int:
     """Bring locale/ru up to date; 1 while something is not translated."""
     django.setup()
-    from lab.words import catalogue
+    from lab.words import catalogue, scripts
     from lab.words.messages import ROOT, found
 
     folder = ROOT / "locale/ru/LC_MESSAGES"
@@ -25,6 +25,7 @@ def main() -> int:
     }
     catalogue.write(po, translations, places)
     mo.write_bytes(catalogue.compiled(translations))
+    (scripts.WRITTEN / "ru.js").write_text(scripts.module("ru", translations), encoding="utf-8")
     lacking = [one for one, forms in translations.items() if not all(forms)]
     print(f"{len(translations)} messages, {len(lacking)} without a translation")
     for one in lacking[:20]:

@@ -98,6 +98,10 @@ def found() -> dict[Message, list[str]]:
     seen: dict[Message, list[str]] = {}
     for path in sorted(ROOT.glob("templates/**/*.html")):
         _note(seen, of_template(path), path)
+    from lab.words import scripts
+
+    for path in scripts.paths():
+        _note(seen, scripts.of_script(path.read_text(encoding="utf-8")), path)
     rooms = (
         "fabricui",
         "portal",

@@ -2,13 +2,13 @@
 
 from django import forms
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from console.requests import wants_json
+from console.requests import told_as_json, wants_json
 from partitions.models import Partition
 from portal import moves, own_partitions, sight
 from portal.board import own_board
@@ -150,6 +150,6 @@ def _known(seat: Seat, key: str) -> Partition:
 
 def _answer(request: HttpRequest, seat: Seat, sentence: str) -> HttpResponse:
     if wants_json(request):
-        return JsonResponse({"sentence": sentence})
+        return told_as_json(sentence)
     messages.success(request, sentence)
     return redirect("portal:partitions", seat.tenant.public_id)

@@ -1,5 +1,7 @@
 // What every page does: menus, dismissable messages, copy and print buttons, a server that does not answer.
 
+import { phrase } from "./words.js";
+
 const announcer = document.getElementById("announcer");
 
 /** Say `text` to a screen reader without moving the focus. */
@@ -32,7 +34,7 @@ document.addEventListener("click", (event) => {
   if (event.target.closest("[data-print]")) print();
   const copy = event.target.closest("[data-copy]");
   if (copy) {
-    navigator.clipboard.writeText(copy.dataset.copy).then(() => announce(`${copy.dataset.copy} copied`));
+    navigator.clipboard.writeText(copy.dataset.copy).then(() => announce(phrase("{text} copied", { text: copy.dataset.copy })));
     copy.classList.add("copied");
     setTimeout(() => copy.classList.remove("copied"), 1200);
   }

@@ -1,6 +1,7 @@
 // The tenant's board: a drag is the same form as the menu of a card. What is refused goes back and says why.
 
 import { announce, post } from "./page.js";
+import { phrase } from "./words.js";
 
 const live = document.getElementById("live");
 let inHand = false;
@@ -34,7 +35,7 @@ async function move(card, from, to) {
     answer = null;
   }
   const told = answer && answer.headers.get("Content-Type")?.includes("json") ? await answer.json() : null;
-  say(told?.sentence ?? "The server does not answer. Nothing was changed; try again.", !answer?.ok);
+  say(told?.sentence ?? phrase("The server does not answer. Nothing was changed; try again."), !answer?.ok);
   card.classList.remove("card-moving");
   refresh();
 }

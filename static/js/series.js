@@ -1,6 +1,15 @@
 /* Draws the charts of a pair from the table beside them, so that chart and table cannot differ. */
 
+import { phrase } from "./words.js";
+
 const table = document.getElementById("points");
+const zone = document.documentElement.dataset.zone || "UTC";
+const clockOf = (timeZone) => new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short", timeStyle: "medium" });
+const local = clockOf(zone);
+const utc = clockOf("UTC");
+
+/* "2026-12-02 14:00:00" in the reader's zone (`local`) or in UTC, for seconds since 1970. */
+const at = (clock, seconds) => clock.format(new Date(seconds * 1000));
 
 function read() {
   const rows = [...table.tBodies[0].rows].reverse(); // oldest first
@@ -23,13 +32,19 @@ function scaled(nanoseconds) {
 function times(_, ticks, __, ___, step) {
   let day = "";
   return ticks.map((tick) => {
-    const text = new Date(tick * 1000).toISOString();
+    const text = at(local, tick);
     const clock = text.slice(11, step < 60 ? 19 : 16);
     const isNew = text.slice(0, 10) !== day;
     day = text.slice(0, 10);
     if (step >= 86400) return day;
     return isNew ? `${clock}\n${day}` : clock;
   });
+}
+
+/* What the legend says of a point's time: the reader's, and UTC beside it. */
+function when(seconds) {
+  if (!seconds) return "–";
+  return zone === "UTC" ? at(utc, seconds) : `${at(local, seconds)} · ${at(utc, seconds)} UTC`;
 }
 
 function draw(holder, data) {
@@ -42,8 +57,8 @@ function draw(holder, data) {
   };
   const columns = holder.dataset.column.split(",");
   const unit = holder.dataset.unit;
-  const names = { gbps: "rate", p50: "p50", p99: "p99" };
-  const series = [{ label: "UTC", value: (_, at) => (at ? new Date(at * 1000).toISOString().slice(0, 19).replace("T", " ") : "–") }];
+  const names = { gbps: phrase("rate"), p50: "p50", p99: "p99" };
+  const series = [{ label: zone, value: (_, seconds) => when(seconds) }];
   const values = [data.at];
   const show = (plot, value) => (value === null || value === undefined ? "–" : `${value.toPrecision(4)} ${unit}`);
   columns.forEach((column, index) => {
@@ -54,12 +69,12 @@ function draw(holder, data) {
   const bands = [];
   if (holder.dataset.band && data.low.some((value) => value !== null)) {
     const inLatency = columns[0] === "p50";
-    const at = series.length;
+    const first = series.length;
     for (const side of ["high", "low"]) {
-      series.push({ label: side === "high" ? "usual, up to" : "usual, from", stroke: colour("--band"), width: 1, value: show, points: { show: false } });
+      series.push({ label: side === "high" ? phrase("usual, up to") : phrase("usual, from"), stroke: colour("--band"), width: 1, value: show, points: { show: false } });
       values.push(inLatency ? data[side].map(scaled) : data[side]);
     }
-    bands.push({ series: [at, at + 1], fill: colour("--band") });
+    bands.push({ series: [first, first + 1], fill: colour("--band") });
   }
   const axis = { stroke: colour("--ink-soft"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line"), width: 1 } };
   probe.remove();
@@ -71,14 +86,15 @@ function draw(holder, data) {
       series,
       bands,
       axes: [{ ...axis, values: times, space: 72 }, { ...axis, size: 76 }],
-      tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
+      tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), zone),
       scales: { y: { range: (_, low, high) => (low === null ? [0, 1] : [Math.min(0, low), high * 1.08 || 1]) } },
     },
     values,
     holder,
   );
   holder.querySelector("canvas").setAttribute("role", "img");
-  holder.querySelector("canvas").setAttribute("aria-label", `Chart of ${columns.map((column) => names[column]).join(" and ")} in ${unit}; the table of runs has the same values.`);
+  const lines = columns.map((column) => names[column]).join(", ");
+  holder.querySelector("canvas").setAttribute("aria-label", phrase("Chart of {lines} in {unit}; the table of runs has the same values.", { lines, unit }));
   return plot;
 }
 

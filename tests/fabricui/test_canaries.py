@@ -201,7 +201,7 @@ def test_secrets_of_the_environment_are_not_seen_when_everything_fails(tmp_path)
         running.python("from django.core.management import call_command\ncall_command('migrate', verbosity=0)")
         running.start("broker")
         running.start("web")
-        running.start("housekeeping", "-Q", "housekeeping,observe,rollout,probe")
+        running.start("housekeeping", "-Q", "housekeeping,observe,rollout,probe,webhooks")
         token = canaries.known["monitoring token"]
         until(lambda: running.words(token).get("worker:housekeeping") in ("alive", "busy"))
         for path in ("/", "/board/", "/account/openid/sso/login/", "/metrics", "/readyz", "/nowhere"):

@@ -33,8 +33,8 @@ def test_all_well(site, alive, client):
     managers = {f"manager:lab/{row['host']}" for row in Watch.objects.get().managers}
     assert words == {
         "database": "reachable", "broker": "reachable", "worker:rollout": "alive", "worker:observe": "alive",
-        "worker:probe": "alive", "worker:housekeeping": "alive", "beat": "alive", "trail": "new",
-        "proven:lab": "fresh", **dict.fromkeys(managers, "seen"),
+        "worker:probe": "alive", "worker:webhooks": "alive", "worker:housekeeping": "alive", "beat": "alive",
+        "trail": "new", "proven:lab": "fresh", **dict.fromkeys(managers, "seen"),
     }  # fmt: skip
     assert len(managers) == 2
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from fabricui import heartbeat
 from tests.fabricui.running import Running, until
 
 TOKEN = "t" * 32
@@ -14,8 +15,8 @@ def running():
         found.python("from django.core.management import call_command\ncall_command('migrate', verbosity=0)")
         for name in ("broker", "web", "beat", "housekeeping"):
             found.start(name)
-        # One process stands in for the three that reach hosts: what it consumes is what it tells of.
-        found.start("observe", "-Q", "observe,rollout,probe")
+        # One process stands in for the four that reach others: what it consumes is what it tells of.
+        found.start("observe", "-Q", "observe,rollout,probe,webhooks")
         yield found
     finally:
         found.stop()
@@ -27,7 +28,7 @@ def test_all_is_ready_and_a_dead_worker_turns_it_red(running):
     assert running.get("/readyz")[1] == '{"status": "ready"}'  # a stranger learns one word
     words = running.words(TOKEN)
     assert {"database": "reachable", "broker": "reachable", "beat": "alive"}.items() <= words.items()
-    assert {"worker:rollout", "worker:observe", "worker:probe", "worker:housekeeping"} <= words.keys()
+    assert {f"worker:{queue}" for queue in heartbeat.QUEUES} <= words.keys()
     figures = running.get("/metrics", TOKEN)[1]
     assert 'fabricui_process_up{process="housekeeping"} 1.0' in figures
     assert 'fabricui_queue_depth{queue="rollout"} 0.0' in figures

@@ -69,6 +69,19 @@ def test_values_are_put_into_their_case_and_their_number():
         assert said("joined: a 0x1 (full), b 0x2 (limited)") == "вошли: a 0x1 (полный), b 0x2 (ограниченный)"
 
 
+@pytest.mark.parametrize(
+    ("english", "russian"),
+    [
+        ("srv-001 is staged to inference.", "Подготовлен перенос srv-001 в inference."),
+        ("srv.a.b is staged to Unassigned.", "Подготовлен перенос srv.a.b в «Не распределено»."),
+        ("22 servers are staged to inf. 3 were refused: a, b, c, ….", "Подготовлен перенос в inf: 22 сервера. Отказано (3): a, b, c, …."),
+    ],
+)  # fmt: skip
+def test_no_value_takes_the_next_sentence_along(english, russian):
+    with translation.override("ru"):
+        assert said(f"{english} Nothing has reached the fabric.") == f"{russian} На фабрику ничего не попало."
+
+
 def test_a_short_pattern_takes_no_sentence_of_somebody_elses():
     assert compiled("{n} of {m}", "{n:#} из {m}").fullmatch("2 of 5")
     assert not compiled("{n} of {m}", "{n:#} из {m}").fullmatch("the end of it")

@@ -32,10 +32,11 @@ class Command(BaseCommand):
                 name=options["name"],
                 role=options["role"].upper(),
                 actor=SYSTEM,
+                is_given=True,
             )
         except PeopleError as error:
             raise CommandError(str(error)) from error
         except ValidationError as error:
             raise CommandError(" ".join(error.messages)) from error
         self.stdout.write(f"{person.get_role_display()} {person.username}, password {password}")
-        self.stdout.write("The password is shown this once. Sign in and change it.")
+        self.stdout.write("The password is shown this once. The first login asks for another.")

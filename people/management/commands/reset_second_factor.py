@@ -32,9 +32,9 @@ class Command(BaseCommand):
         password = new_password()
         try:
             with transaction.atomic():
-                set_password(person=person, password=password, actor=SYSTEM)
+                set_password(person=person, password=password, actor=SYSTEM, is_given=True)
                 second_factor.reset(person=person, actor=SYSTEM, reason=options["reason"])
         except PeopleError as error:
             raise CommandError(str(error)) from error
         self.stdout.write(f"{person.username}, password {password}")
-        self.stdout.write("The password is shown this once. At the next login the second factor is set up anew.")
+        self.stdout.write("The password is shown this once. The next login asks for another, and sets the second factor up anew.")

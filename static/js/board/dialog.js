@@ -3,6 +3,7 @@
 import { columnOf, columns, hand, live, mayAct, refresh, servers, UNASSIGNED } from "./live.js";
 import { changeKind, itemOf, move, staysBehind } from "./moves.js";
 import * as selection from "./selection.js";
+import { counted, phrase } from "../words.js";
 
 const dialog = document.getElementById("move-dialog");
 const input = document.getElementById("move-input");
@@ -28,11 +29,11 @@ function open(items, card) {
   const isOne = items.length === 1;
   document.getElementById("move-server").textContent = isOne ? items[0].name : servers(items.length);
   document.getElementById("move-source").textContent = sourceSentence(source, sources, isOne, isUnassigned);
-  document.getElementById("move-keep-source").textContent = source ? source.dataset.name : "its partition";
+  document.getElementById("move-keep-source").textContent = source ? source.dataset.name : phrase("its partition");
   keep.checked = false;
   keepLabel.hidden = isUnassigned;
   kind.hidden = !isOne || isUnassigned || !card;
-  if (card) kind.textContent = `Make ${card.dataset.kind === "full" ? "limited" : "full"} in ${source?.dataset.name}`;
+  if (card) kind.textContent = kindSentence(card, source?.dataset.name);
   input.value = "";
   offer();
   dialog.showModal();
@@ -40,10 +41,14 @@ function open(items, card) {
 }
 
 function sourceSentence(source, sources, isOne, isUnassigned) {
-  const they = isOne ? "It is" : "They are";
-  if (isUnassigned) return `${they} in no partition.`;
-  if (source) return `${they} in ${source.dataset.name} (${source.dataset.pkey}).`;
-  return `They are in ${sources.length} columns.`;
+  if (isUnassigned) return isOne ? phrase("It is in no partition.") : phrase("They are in no partition.");
+  const { name, pkey } = source?.dataset ?? {};
+  if (source) return isOne ? phrase("It is in {name} ({pkey}).", { name, pkey }) : phrase("They are in {name} ({pkey}).", { name, pkey });
+  return counted("They are in {n} column.", "They are in {n} columns.", sources.length);
+}
+
+function kindSentence(card, name) {
+  return card.dataset.kind === "full" ? phrase("Make limited in {name}", { name }) : phrase("Make full in {name}", { name });
 }
 
 /** Fill the list with the columns that match what was typed. */
@@ -65,8 +70,9 @@ function offer() {
     const name = document.createElement("strong");
     name.textContent = column.dataset.name;
     const about = document.createElement("span");
-    const shares = source && staysBehind(source, column) ? "joins as limited, keeps its own" : "";
-    about.textContent = [column.dataset.tenant, column.dataset.pkey, shares].filter(Boolean).join(" · ") || "out of every partition it is shown in";
+    const shares = source && staysBehind(source, column) ? phrase("joins as limited, keeps its own") : "";
+    const facts = [column.dataset.tenant, column.dataset.pkey, shares].filter(Boolean).join(" · ");
+    about.textContent = facts || phrase("out of every partition it is shown in");
     option.append(name, about);
     return option;
   }));

@@ -6,6 +6,7 @@ import { columns, hand, isTile, live, mayAct, onSwap, refresh } from "./live.js"
 import * as dialog from "./dialog.js";
 import { itemOf, move, named } from "./moves.js";
 import * as selection from "./selection.js";
+import { phrase } from "../words.js";
 
 let carried = null;    // { items, card, at: index of the column it would land in }
 const search = document.getElementById("search");
@@ -46,7 +47,7 @@ function pickUp(card) {
   hand.isFull = true;
   document.body.classList.add("is-carrying");
   for (const { source, server } of items) document.getElementById(`card-${source}-${server}`)?.classList.add("card-carried");
-  announce(`${named(items)} picked up. Choose a partition with the arrow keys, drop with Enter, let go with Escape.`);
+  announce(phrase("{names} picked up. Choose a partition with the arrow keys, drop with Enter, let go with Escape.", { names: named(items) }));
 }
 
 function point(step) {
@@ -54,7 +55,8 @@ function point(step) {
   carried.at = Math.max(0, Math.min(all.length - 1, carried.at + step));
   for (const column of all) column.classList.toggle("drop-target", column === all[carried.at]);
   all[carried.at].scrollIntoView({ block: "nearest", inline: "nearest" });
-  announce(`Over ${all[carried.at].dataset.name}${all[carried.at].dataset.tenant ? `, ${all[carried.at].dataset.tenant}` : ""}.`);
+  const { name, tenant } = all[carried.at].dataset;
+  announce(tenant ? phrase("Over {name}, {tenant}.", { name, tenant }) : phrase("Over {name}.", { name }));
 }
 
 function letGo(isDropped) {
@@ -69,7 +71,7 @@ function letGo(isDropped) {
     move(items, target);
     goTo(card.hidden ? rest : card);
   } else {
-    announce(isDropped ? "Dropped where it was." : "Let go. Nothing was moved.");
+    announce(isDropped ? phrase("Dropped where it was.") : phrase("Let go. Nothing was moved."));
     refresh();
   }
 }
@@ -79,7 +81,7 @@ function carry(event) {
   if (step) point(step);
   else if (event.key === "Enter" || event.key === " ") letGo(true);
   else if (event.key === "Escape") letGo(false);
-  else if (event.key === "Tab") { announce("Drop it with Enter first, or let go with Escape."); }
+  else if (event.key === "Tab") { announce(phrase("Drop it with Enter first, or let go with Escape.")); }
   else return;
   event.preventDefault();
 }
@@ -95,7 +97,7 @@ function onCard(event, card) {
   } else if (!mayAct) return;
   else if (event.key === "Enter" || event.key === " ") pickUp(card);
   else if (event.key === "m") dialog.openFor(card);
-  else if (event.key === "x") { selection.toggle(card); announce(`${selection.size()} selected`); }
+  else if (event.key === "x") { selection.toggle(card); announce(selection.sentence()); }
   else return;
   event.preventDefault();
 }
@@ -105,11 +107,11 @@ document.addEventListener("keydown", (event) => {
   if (event.target.matches("input, textarea, select") || document.querySelector("dialog[open]")) return;
   const card = event.target.closest?.(".card");
   if (event.ctrlKey || event.metaKey || event.altKey) {
-    if (event.key === "a" && card && mayAct && !event.altKey) { event.preventDefault(); selection.all(card.closest(".drop")); announce(`${selection.size()} selected`); }
+    if (event.key === "a" && card && mayAct && !event.altKey) { event.preventDefault(); selection.all(card.closest(".drop")); announce(selection.sentence()); }
     return;
   }
   if (event.key === "/") { event.preventDefault(); search.focus(); search.select(); }
-  else if (event.key === "Escape" && selection.size()) { selection.clear(); announce("Nothing selected"); }
+  else if (event.key === "Escape" && selection.size()) { selection.clear(); announce(selection.sentence()); }
   else if (card && event.target === card) onCard(event, card);
   else if (card && event.key === "m" && mayAct) { event.preventDefault(); dialog.openFor(card); }
 });

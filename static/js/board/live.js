@@ -3,6 +3,8 @@
 // before a move is thrown away: otherwise a stale board would put cards back. A question that hangs on a bad network is
 // given up at the move: else the next one would wait for its end.
 
+import { counted } from "../words.js";
+
 export const live = document.getElementById("live");
 export const mayAct = "move" in live.dataset;
 export const UNASSIGNED = "unassigned";
@@ -41,7 +43,7 @@ export const columnOf = (key) => live.querySelector(`.drop[data-key="${CSS.escap
 export const columns = () => [...live.querySelectorAll(".drop")];
 export const isTile = (column) => column.classList.contains("tile");
 export const cardOf = (column, server) => document.getElementById(`card-${column}-${server}`);
-export const servers = (number) => `${number} server${number === 1 ? "" : "s"}`;
+export const servers = (number) => counted("{n} server", "{n} servers", number);
 
 /** Change the address: `push` makes a step that the back button takes back. */
 export function turnTo(change, { push }) {

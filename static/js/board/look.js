@@ -1,6 +1,7 @@
 // What is looked at: the search and the columns that are open, both in the address, so that the back button works.
 
 import { live, onSwap, outdate, refresh, servers, turnTo } from "./live.js";
+import { counted } from "../words.js";
 
 const search = document.getElementById("search");
 const count = document.getElementById("search-count");
@@ -14,9 +15,10 @@ let typing = 0;
 function sought() {
   const board = document.getElementById("board");
   if (!board) return;
-  const { servers: all, found, mistake: sentence } = board.dataset;
+  const { found, mistake: sentence } = board.dataset;
+  const all = Number(board.dataset.servers);
   const isSought = new URL(location.href).searchParams.has("q");
-  count.textContent = isSought ? `${found} of ${servers(Number(all))}` : servers(Number(all));
+  count.textContent = isSought ? counted("{found} of {n} server", "{found} of {n} servers", all, { found }) : servers(all);
   mistake.textContent = sentence;
   if (selectFound) selectFound.hidden = !isSought || found === "0";
   openAll.hidden = !live.querySelector(".tile");

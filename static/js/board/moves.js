@@ -5,9 +5,9 @@ import { cardOf, isTile, live, moving, outdate, refresh, servers, UNASSIGNED } f
 import { forget, refuse } from "./refusals.js";
 import { tell } from "./said.js";
 import * as selection from "./selection.js";
+import { phrase } from "../words.js";
 
 const MOST = 200;    // servers a request; more go in parts, each a transaction of its own
-const SILENT = "The server did not answer, so nothing was staged as far as this page knows. Try again.";
 
 /** What a card is to a move: its server, the column it is taken from, its name. */
 export function itemOf(card) {
@@ -27,14 +27,15 @@ export async function ask(address, fields) {
     const answer = await post(address, fields);
     if (answer.redirected || answer.status === 403) { location.reload(); return new Promise(() => {}); }
     if (!answer.headers.get("Content-Type")?.startsWith("application/json")) {
-      const sentence = `The server answered ${answer.status}. Nothing was staged; load the page again.`;
+      const sentence = phrase("The server answered {status}. Nothing was staged; load the page again.", { status: answer.status });
       return { sentence, isRefused: true, refused: new Map() };
     }
     const said = await answer.json();
     const refused = new Map((said.refused ?? []).map((one) => [one.server, one.sentence]));
     return { ...said, isRefused: !answer.ok, refused };
   } catch {
-    return { sentence: SILENT, isRefused: true, refused: new Map() };
+    const sentence = phrase("The server did not answer, so nothing was staged as far as this page knows. Try again.");
+    return { sentence, isRefused: true, refused: new Map() };
   } finally {
     outdate();
   }
@@ -59,7 +60,8 @@ async function moveSome(going, target, keep) {
   for (const one of shown) settle(one, said, going.length);
   selection.drop(going);
   recount();
-  announce(said.isRefused || said.refused.size === going.length ? `Not moved: ${said.sentence}` : said.sentence);
+  const { sentence } = said;
+  announce(said.isRefused || said.refused.size === going.length ? phrase("Not moved: {sentence}", { sentence }) : sentence);
   refresh();
 }
 
@@ -105,7 +107,7 @@ export async function changeKind(card) {
   forget(card);
   const said = await ask(live.dataset.membership, { server, partition: source, membership });
   if (said.isRefused) refuse(card, said.sentence);
-  announce(said.isRefused ? `Not changed: ${said.sentence}` : said.sentence);
+  announce(said.isRefused ? phrase("Not changed: {sentence}", { sentence: said.sentence }) : said.sentence);
   refresh();
 }
 

@@ -3,6 +3,7 @@
 import { announce } from "../page.js";
 import { columnOf, live, mayAct, refresh, turnTo } from "./live.js";
 import { ask } from "./moves.js";
+import { phrase } from "../words.js";
 
 const create = document.getElementById("new-dialog");
 const act = document.getElementById("act-dialog");
@@ -28,9 +29,9 @@ function openAct(column) {
   document.getElementById("act-name").value = column.dataset.name;
   document.getElementById("act-reason").value = "";
   document.getElementById("act-hint").textContent = isEmpty
-    ? "An empty partition takes no members any more; its name stays in the trail and its P_Key cools down."
-    : "Only an empty partition can be retired. This stages that all members leave; you can undo it.";
-  document.querySelector("#act-retire span").textContent = isEmpty ? "Retire it" : "Stage that everybody leaves";
+    ? phrase("An empty partition takes no members any more; its name stays in the trail and its P_Key cools down.")
+    : phrase("Only an empty partition can be retired. This stages that all members leave; you can undo it.");
+  document.querySelector("#act-retire span").textContent = isEmpty ? phrase("Retire it") : phrase("Stage that everybody leaves");
   act.showModal();
 }
 

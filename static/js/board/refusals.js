@@ -1,6 +1,7 @@
 // Refused moves: the sentence stays on the card until somebody has read it, whatever is swapped in meanwhile.
 
 import { live, onSwap } from "./live.js";
+import { phrase } from "../words.js";
 
 const refusals = new Map();    // card id → sentence
 
@@ -24,7 +25,7 @@ function show(card, sentence) {
   const close = document.createElement("button");
   close.type = "button";
   close.className = "btn btn-small";
-  close.textContent = "Got it";
+  close.textContent = phrase("Got it");
   note.append(" ", close);
   card.append(note);
 }

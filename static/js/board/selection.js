@@ -2,7 +2,8 @@
 // The selection is kept by server and column, so that it stands through every swap and reaches into closed columns.
 
 import { announce } from "../page.js";
-import { cardOf, live, mayAct, onSwap, servers } from "./live.js";
+import { cardOf, live, mayAct, onSwap } from "./live.js";
+import { counted, phrase } from "../words.js";
 
 const selected = new Map();    // "column/server" → {server, source, name}
 const bar = document.getElementById("picked");
@@ -15,6 +16,10 @@ export const size = () => selected.size;
 export const items = () => [...selected.values()];
 export const has = (card) => selected.has(keyOf(itemOf(card)));
 export const clear = () => { selected.clear(); show(); };
+
+/** How many are selected, for whoever does not see it. */
+export const sentence = () =>
+  (selected.size ? counted("{n} server selected", "{n} servers selected", selected.size) : phrase("Nothing selected"));
 
 export function add(more) {
   for (const item of more) selected.set(keyOf(item), item);
@@ -52,7 +57,7 @@ function show() {
   for (const { source, server } of selected.values()) cardOf(source, server)?.classList.add("card-selected");
   if (!bar) return;
   bar.hidden = selected.size === 0;
-  document.getElementById("picked-count").textContent = `${servers(selected.size)} selected`;
+  document.getElementById("picked-count").textContent = sentence();
 }
 
 function click(event) {
@@ -65,7 +70,7 @@ function click(event) {
     selected.clear();
     if (!isOnlyOne) toggle(card); else show();
   }
-  announce(selected.size ? `${servers(selected.size)} selected` : "Nothing selected");
+  announce(sentence());
 }
 
 /** Select what the server names: all of a column, or all that the search found, in closed columns too. */
@@ -77,7 +82,7 @@ async function addMatching(column) {
   const answer = await fetch(address, { headers: { Accept: "application/json" }, credentials: "same-origin" });
   if (answer.redirected || !answer.ok) { location.reload(); return; }
   add((await answer.json()).cards);
-  announce(`${servers(selected.size)} selected`);
+  announce(sentence());
 }
 
 if (mayAct) {
