@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.utils.dateparse import parse_datetime
+
 from audit.actions import Action
 from audit.models import Event
 from console.evidence import Evidence, closing, evidence
@@ -107,7 +109,16 @@ def _staged(proposed: Event | None) -> tuple[Mapping[str, Any], ...]:
     if proposed is None or not isinstance(proposed.after, dict):
         return ()
     told = proposed.after.get("staged", ())
-    return tuple(item for item in told if isinstance(item, dict)) if isinstance(told, list) else ()
+    items = (item for item in told if isinstance(item, dict)) if isinstance(told, list) else ()
+    return tuple({**item, "at": _moment(item.get("at"))} for item in items)
+
+
+def _moment(text: object) -> datetime | None:
+    """What the event keeps as text, for the reader's zone."""
+    try:
+        return parse_datetime(str(text))
+    except ValueError:
+        return None
 
 
 def _steps(rollout: Rollout, events: list[Event]) -> tuple[Step, ...]:
