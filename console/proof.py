@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.utils.dateparse import parse_datetime
-
 from audit.actions import Action
 from audit.models import Event
 from console.evidence import Evidence, closing, evidence
@@ -109,16 +107,16 @@ def _staged(proposed: Event | None) -> tuple[Mapping[str, Any], ...]:
     if proposed is None or not isinstance(proposed.after, dict):
         return ()
     told = proposed.after.get("staged", ())
-    items = (item for item in told if isinstance(item, dict)) if isinstance(told, list) else ()
-    return tuple({**item, "at": _moment(item.get("at"))} for item in items)
+    return tuple(_timed(item) for item in told if isinstance(item, dict)) if isinstance(told, list) else ()
 
 
-def _moment(text: object) -> datetime | None:
-    """What the event keeps as text, for the reader's zone."""
+def _timed(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The item, its moment as one: an event holds JSON, and the page shows times in the reader's zone."""
+    at = item.get("at")
     try:
-        return parse_datetime(str(text))
+        return {**item, "at": datetime.fromisoformat(at)} if isinstance(at, str) else item
     except ValueError:
-        return None
+        return {**item, "at": None}
 
 
 def _steps(rollout: Rollout, events: list[Event]) -> tuple[Step, ...]:
