@@ -64,7 +64,11 @@ def _told(rollout: Rollout, steps: int, *, ports: int = 14) -> None:
     done = [(state, host) for state, host, _ in STEPS[:steps]]
     for at, (state, host, text) in enumerate(STEPS[:steps]):
         RolloutStep.objects.create(
-            rollout=rollout, at=began + timedelta(seconds=at * 0.4), state=state, host=host, text=text.format(ports=ports)
+            rollout=rollout,
+            at=began + timedelta(seconds=at * 0.4),
+            state=state,
+            host=host,
+            text=text.format(ports=ports),
         )
     is_over = steps == len(STEPS)
     for manager, role in zip(ManagerHost.objects.order_by("name"), ("MASTER", "STANDBY"), strict=True):
