@@ -27,7 +27,7 @@ from deploy.drift_models import Drift
 from deploy.models import Observation, Revision, Rollout
 from inventory.models import Subnet
 from people.api import problems
-from people.api.bodies import Body, Reason, StrictText
+from people.api.bodies import LONGEST_REASON, Body, Reason, StrictText
 from people.api.once import once
 from people.api.problems import LONGEST
 from people.api.resources import Resource, one_of
@@ -38,7 +38,7 @@ from people.scopes import register
 READ: Final = "deploy:read"
 WRITE: Final = "deploy:write"
 register(READ, "see revisions, rollouts and drift", may_review)
-register(WRITE, "start, confirm and cancel rollouts, and ask for looks at the fabric", is_operator)
+register(WRITE, "start, confirm, cancel, accept and release rollouts, and ask for looks at the fabric", is_operator)
 
 REFUSALS: Final = (
     (
@@ -101,6 +101,22 @@ class WhyBody(Body):
     """Why."""
 
     reason = Reason()
+
+
+class NothingBody(Body):
+    """An empty object."""
+
+
+class ReasonBody(Body):
+    """What was found, and why it may be so."""
+
+    reason = StrictText(max_length=LONGEST_REASON)
+
+
+class AcceptBody(ReasonBody):
+    """What may stand, and why."""
+
+    seen = StrictText(max_length=64, help_text="“acceptable.seen” of the rollout as you looked at it.")
 
 
 class LookBody(Body):
@@ -237,9 +253,36 @@ class Rollouts(Resource):
         """Keep what it changed."""
         return self._act(request, id, operations.confirm)
 
-    def _act(self, request: Request, id: str, act: Any) -> Response:
-        reason = WhyBody.read(request)["reason"]
-        rollout = act(rollout=one_of(self._rows(request), public_id=id), actor=self.actor, reason=reason)
+    @operation(
+        summary="Accept what moved beside an unproven rollout", shows=RolloutWhole, takes=AcceptBody,
+        refuses=("too_late", "reason_needed"), once=True,
+    )  # fmt: skip
+    @once
+    def accept(self, request: Request, id: str) -> Response:
+        """Let what “acceptable” names stand, if it still is what you saw; it is looked at again at once."""
+        return self._act(request, id, operations.accept, AcceptBody)
+
+    @operation(
+        summary="Look at an unproven or degraded rollout now", shows=RolloutWhole, takes=NothingBody,
+        refuses=("too_late",), once=True,
+    )  # fmt: skip
+    @once
+    def check(self, request: Request, id: str) -> Response:
+        """Have it looked at now instead of at its next turn."""
+        return self._act(request, id, operations.check_again, NothingBody)
+
+    @operation(
+        summary="Let go of the subnet after a stuck rollout", shows=RolloutWhole, takes=ReasonBody,
+        refuses=("too_late", "reason_needed"), once=True,
+    )  # fmt: skip
+    @once
+    def release(self, request: Request, id: str) -> Response:
+        """Say that a person has done what a STUCK rollout asked for. Nothing is placed."""
+        return self._act(request, id, operations.release_stuck, ReasonBody)
+
+    def _act(self, request: Request, id: str, act: Any, takes: type[Body] = WhyBody) -> Response:
+        said = takes.read(request)
+        rollout = act(rollout=one_of(self._rows(request), public_id=id), actor=self.actor, **said)
         return self.told(RolloutWhole(rollout).data)
 
     def _rows(self, request: Request) -> Any:

@@ -5,6 +5,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from deploy.decisions import in_the_way, name_of
 from deploy.drift_models import Drift
 from deploy.models import Observation, Revision, Rollout
 from inventory.models import Subnet
@@ -127,6 +128,22 @@ class CountsShown(Part):
     discrepant = serializers.IntegerField(default=None, allow_null=True)
 
 
+class MovedShown(Part):
+    """A port beside the change that has another LID or state than before."""
+
+    guid = serializers.CharField()
+    lid = serializers.IntegerField(allow_null=True)
+    state = serializers.CharField()
+
+
+class AcceptableShown(Part):
+    """What keeps a rollout unproven and may be accepted; `seen` names exactly these ports."""
+
+    seen = serializers.CharField()
+    moved = MovedShown(many=True)
+    absent = serializers.ListField(child=serializers.CharField(), help_text="GUIDs of ports that are not there.")
+
+
 class RolloutWhole(RolloutShown):
     """A rollout with its story, its hosts and what the read-back found."""
 
@@ -134,6 +151,7 @@ class RolloutWhole(RolloutShown):
     hosts = serializers.SerializerMethodField()
     counts = serializers.SerializerMethodField()
     discrepancies = serializers.SerializerMethodField(help_text="Sentences, at most 100.")
+    acceptable = serializers.SerializerMethodField(help_text="null: there is nothing that a person may accept.")
 
     @extend_schema_field(StepShown(many=True))
     def get_steps(self, rollout: Rollout) -> Any:
@@ -154,6 +172,15 @@ class RolloutWhole(RolloutShown):
     def get_discrepancies(self, rollout: Rollout) -> list[str]:
         """What is not as planned."""
         return list((rollout.read_back or {}).get("discrepancies", []))
+
+    @extend_schema_field(AcceptableShown(allow_null=True))
+    def get_acceptable(self, rollout: Rollout) -> Any:
+        """What a person may accept."""
+        moved, absent = in_the_way(rollout)
+        if rollout.state != Rollout.State.UNPROVEN or not (moved or absent):
+            return None
+        ports = [{"guid": guid, "lid": lid, "state": state} for guid, (lid, state) in sorted(moved.items())]
+        return {"seen": name_of(moved, absent), "moved": ports, "absent": sorted(absent)}
 
 
 class DriftShown(Shown):

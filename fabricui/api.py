@@ -7,10 +7,11 @@ from django.urls import URLPattern, path
 from console.api import AuditEvents
 from deploy.api import Drifts, Looks, Revisions, Subnets
 from inventory.api import Ports, Servers
-from partitions.api import Memberships, Partitions, StagedChanges
+from partitions.api import Memberships
 from partitions.api_plans import Plans, RolloutsFromPlans
 from people.api.resources import Resource
 from portal.api import Requests, StorageOffers
+from portal.api_moves import PartitionsOfAll, StagedChangesOfAll, Turns
 from probes.api import IsolationChecks, ProbeRuns, ProbeScopes
 
 app_name = "api"
@@ -19,9 +20,10 @@ app_name = "api"
 RESOURCES: Final[dict[str, type[Resource]]] = {
     "servers": Servers,
     "ports": Ports,
-    "partitions": Partitions,
+    "partitions": PartitionsOfAll,
     "memberships": Memberships,
-    "staged-changes": StagedChanges,
+    "staged-changes": StagedChangesOfAll,
+    "turns": Turns,
     "plans": Plans,
     "looks": Looks,
     "subnets": Subnets,
@@ -51,9 +53,11 @@ def _patterns() -> list[URLPattern]:
 
 
 urlpatterns = [
-    path("staged-changes/discard", StagedChanges.as_view({"post": "discard"}), name="staged_changes_discard"),
-    path("rollouts/<str:id>/cancel", RolloutsFromPlans.as_view({"post": "cancel"}), name="rollouts_cancel"),
-    path("rollouts/<str:id>/confirm", RolloutsFromPlans.as_view({"post": "confirm"}), name="rollouts_confirm"),
+    path("staged-changes/discard", StagedChangesOfAll.as_view({"post": "discard"}), name="staged_changes_discard"),
+    *(
+        path(f"rollouts/<str:id>/{act}", RolloutsFromPlans.as_view({"post": act}), name=f"rollouts_{act}")
+        for act in ("cancel", "confirm", "accept", "check", "release")
+    ),
     path("requests/<str:id>/comments", Requests.as_view({"post": "comment"}), name="requests_comment"),
     *_patterns(),
 ]

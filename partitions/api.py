@@ -1,12 +1,17 @@
-"""The API's partitions, memberships and staged changes. Staging reaches no machine: a rollout does (api_plans.py)."""
+"""The API's partitions, memberships and staged changes. Staging reaches no machine: a rollout does (api_plans.py).
+
+What is written here is what operators do. A tenant's people do less, with other sentences: `portal/api_moves.py`
+derives from these resources and says what.
+"""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from django.db import transaction
-from django.db.models import F, QuerySet, Value
+from django.db.models import F, Q, QuerySet, Value
 from django.db.models.functions import Coalesce, NullIf
+from django.http import Http404
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -22,8 +27,6 @@ from partitions.api_shown import (
     PartitionFilters,
     PartitionShown,
     RenameBody,
-    StageBody,
-    StagedAll,
     StagedShown,
 )
 from partitions.models import Membership, Partition, StagedChange
@@ -34,7 +37,7 @@ from people.api.problems import Problem
 from people.api.resources import Resource, one_of
 from people.api.schema import operation
 from people.models import Tenant
-from people.permissions import is_operator, is_somebodys, may_review
+from people.permissions import acts_for_a_tenant, is_operator, is_somebodys, may_review
 from people.scopes import register
 from subnet.errors import InvalidName, InvalidPKey, SubnetError
 from subnet.pkey import Membership as PortMembership
@@ -43,10 +46,11 @@ from subnet.pkey import PKey
 READ: Final = "partitions:read"
 WRITE: Final = "partitions:write"
 register(READ, "see partitions, who is in them, and what is staged", is_somebodys)
-register(WRITE, "stage changes, and create, rename and retire partitions", is_operator)
+register(WRITE, "stage changes, and create, rename and retire partitions", is_operator | acts_for_a_tenant)
 
 problems.offer("refused", 409, "That may not be", "Change what “detail” names.")
 problems.offer("stale_plan", 409, "The plan is not what you looked at any more", "Get the plan again and look at it.")
+problems.offer("over_quota", 409, "It would be more than the tenant may have", "Ask for less, or have it raised.")
 problems.offer("no_revision", 409, "There is nothing to plan from", "An operator records the first revision.")
 problems.translate(
     {
@@ -75,6 +79,12 @@ def named[Row: Any](rows: "QuerySet[Row]", public_id: str, *, where: str) -> Row
     return found
 
 
+def operators_only(person: Any) -> None:
+    """Raise Http404 for everybody else: the scope lets a tenant's people in, to what `portal/api_moves.py` says."""
+    if not is_operator(person):
+        raise Http404
+
+
 def named_wrong(where: str, sentence: str) -> Problem:
     """The refusal of a body that names what is not there."""
     return Problem("invalid", f"{where}: {sentence}", where=where, errors=((where, sentence),))
@@ -99,20 +109,12 @@ class Partitions(Resource):
 
     @operation(
         summary="Create an empty partition", shows=PartitionShown, takes=PartitionBody, status=201,
-        refuses=("refused",), once=True,
+        refuses=("refused", "over_quota"), once=True,
     )  # fmt: skip
     @once
     def create(self, request: Request) -> Response:
         """Create one; no port is in it before one is moved there."""
-        asked = PartitionBody.read(request)
-        tenant = None
-        if asked["tenant"] is not None:
-            tenant = named(Tenant.objects.visible_to(request.user), asked["tenant"], where="tenant")
-        pkey = _pkey(asked["pkey"]) if "pkey" in asked else None
-        made = operations.create_partition(
-            subnet=subnet_of(request, asked.get("subnet")), tenant=tenant, name=asked["name"], pkey=pkey,
-            actor=self.actor,
-        )  # fmt: skip
+        made = self.make(request, PartitionBody.read(request))
         return self.told(self._one(made), status=201, headers={"Location": f"/api/v1/partitions/{made.public_id}"})
 
     @operation(summary="Rename a partition", shows=PartitionShown, takes=RenameBody, refuses=("refused",), edits=True)
@@ -120,23 +122,41 @@ class Partitions(Resource):
     def partial_update(self, request: Request, id: str) -> Response:
         """Call it otherwise. The name reaches the managers' files with the next rollout."""
         asked = RenameBody.read(request)
-        partition = self._held(request, id)
-        renamed = operations.rename_partition(
-            partition=partition, name=asked["name"], actor=self.actor, reason=asked["reason"]
-        )
-        return self.told(self._one(renamed))
+        return self.told(self._one(self.rename(self._held(request, id), asked)))
 
     @operation(summary="Retire an empty partition", shows=PartitionShown, refuses=("refused",), edits=True)
     @transaction.atomic
     def destroy(self, request: Request, id: str) -> Response:
         """Retire it: its row stays, and its P_Key cools down. One with members is refused: move them first."""
-        partition = self._held(request, id)
+        return self.told(self._one(self.retire(self._held(request, id))))
+
+    def make(self, request: Request, asked: dict[str, Any]) -> Partition:
+        """Create what an operator asks for."""
+        operators_only(self.person)
+        tenant = None
+        if asked["tenant"] is not None:
+            tenant = named(Tenant.objects.visible_to(request.user), asked["tenant"], where="tenant")
+        pkey = _pkey(asked["pkey"]) if "pkey" in asked else None
+        return operations.create_partition(
+            subnet=subnet_of(request, asked.get("subnet")), tenant=tenant, name=asked["name"], pkey=pkey,
+            actor=self.actor,
+        )  # fmt: skip
+
+    def rename(self, partition: Partition, asked: dict[str, Any]) -> Partition:
+        """Call it as an operator asks."""
+        operators_only(self.person)
+        return operations.rename_partition(
+            partition=partition, name=asked["name"], actor=self.actor, reason=asked["reason"]
+        )
+
+    def retire(self, partition: Partition) -> Partition:
+        """Retire it for an operator, unless somebody is in it."""
+        operators_only(self.person)
         if Membership.objects.filter(partition=partition).exists():
             raise Problem(
                 "refused", f"There are ports in {partition.called}. Move them elsewhere and roll that out first."
             )
-        retired = operations.retire_partition(partition=partition, actor=self.actor)
-        return self.told(self._one(retired.partition))
+        return operations.retire_partition(partition=partition, actor=self.actor).partition
 
     def _held(self, request: Request, id: str) -> Partition:
         """The partition, held until the end of the transaction, and as the If-Match says."""
@@ -182,11 +202,22 @@ class StagedChanges(Resource):
         rows = _of_visible(StagedChange.objects.visible_to(request.user).select_related("by"), request)
         return self.paged(rows, self._shown, by="port__guid", tie="partition__public_id")
 
-    @operation(summary="Stage that servers move", shows=StagedAll, takes=StageBody, refuses=("refused",), once=True)
+    @operation(summary="Discard staged changes", shows=Discarded, takes=DiscardBody, refuses=("refused",), once=True)
     @once
-    def create(self, request: Request) -> Response:
-        """Stage all of it or nothing."""
-        asked = StageBody.read(request)
+    def discard(self, request: Request) -> Response:
+        """Take back what is staged: of servers, or all one's own."""
+        asked = DiscardBody.read(request).get("servers")
+        if asked is not None:
+            seen = Server.objects.visible_to(request.user).filter(public_id__in=asked)
+            known = set(seen.values_list("public_id", flat=True))
+            for place, key in enumerate(asked):
+                if key not in known:
+                    raise named_wrong(f"servers[{place}]", "There is no such server.")
+        return Response({"discarded": self.take_back(request, asked)})
+
+    def stage(self, request: Request, asked: dict[str, Any]) -> Sequence[Server]:
+        """Stage for an operator all of it or nothing; give the servers."""
+        operators_only(self.person)
         target = self._partition(asked["target"], "target")
         visible = Server.objects.visible_to(request.user).select_related("subnet")
         found = {
@@ -207,35 +238,25 @@ class StagedChanges(Resource):
         refused = tuple((f"moves[{places[one.server.public_id]}]", one.refusal) for one in outcomes if one.refusal)
         if refused:  # with it goes what was staged of the others
             raise Problem("refused", refused[0][1], where=refused[0][0], errors=refused)
-        return Response({"items": self._shown(self._staged(request, found.values()))})
+        return list(found.values())
 
-    @operation(summary="Discard staged changes", shows=Discarded, takes=DiscardBody, refuses=("refused",), once=True)
-    @once
-    def discard(self, request: Request) -> Response:
-        """Take back what is staged: of servers, or all one's own."""
-        asked = DiscardBody.read(request).get("servers")
+    def take_back(self, request: Request, servers: Sequence[str] | None) -> int:
+        """Take back for an operator what is staged of these servers, or all their own; give how many changes."""
+        operators_only(self.person)
         rows = _of_visible(StagedChange.objects.visible_to(request.user), request)
-        if asked is None:
-            rows = rows.filter(by=self.person)
-        else:
-            known = set(
-                Server.objects.visible_to(request.user).filter(public_id__in=asked).values_list("public_id", flat=True)
-            )
-            for place, key in enumerate(asked):
-                if key not in known:
-                    raise named_wrong(f"servers[{place}]", "There is no such server.")
-            rows = rows.filter(port__hca__server__public_id__in=asked)
-        count = operations.discard(changes=tuple(rows), actor=self.actor)
-        return Response({"discarded": count})
+        asked = Q(by=self.person) if servers is None else Q(port__hca__server__public_id__in=servers)
+        return operations.discard(changes=tuple(rows.filter(asked)), actor=self.actor)
 
     def _partition(self, public_id: str | None, where: str) -> Partition | None:
         if public_id is None:
             return None
         return named(partitions_of(self.request), public_id, where=where)
 
-    def _staged(self, request: Request, servers: Iterable[Server]) -> Any:
+    def staged_of(self, request: Request, servers: Iterable[Server]) -> Any:
+        """What is staged for these servers, written down."""
         rows = _of_visible(StagedChange.objects.visible_to(request.user).select_related("by"), request)
-        return rows.filter(port__hca__server__in=list(servers)).order_by("port__guid", "partition__public_id")
+        rows = rows.filter(port__hca__server__in=list(servers))
+        return self._shown(rows.order_by("port__guid", "partition__public_id"))
 
     def _shown(self, rows: Iterable[StagedChange]) -> Any:
         return StagedShown(rows, many=True, context={"person": self.person}).data

@@ -75,12 +75,6 @@ class StagedShown(Shown):
         return f"{row.partition.public_id}.{row.port.guid}"
 
 
-class StagedAll(Part):
-    """What is staged for the servers that were named, afterwards."""
-
-    items = StagedShown(many=True)
-
-
 class Discarded(Part):
     """How much was taken back."""
 

@@ -14,6 +14,7 @@ from partitions.errors import MoveRefused
 from partitions.models import Partition
 from partitions.staging import move
 from partitions.wishes import Wish
+from people.models import Tenant
 from subnet.pkey import Membership
 
 MOST: Final = 480  # servers at once: some seconds during which nobody else stages, and no more than a form may name
@@ -26,6 +27,7 @@ class Moved:
     server: Server
     source: Partition | None
     refusal: str = ""
+    rule: str = ""  # which rule refused it, for who says it in other words
 
 
 def stage_moves(
@@ -36,12 +38,13 @@ def stage_moves(
     keep: bool = False,
     membership: Membership | None = None,
     reason: str = "",
+    for_tenant: Tenant | None = None,
 ) -> tuple[Moved, ...]:
     """Want each server out of its source and in `target`; with `keep` in `target` too. In the order of `moves`.
 
     Each as `stage_move` or `stage_add`, full unless `membership` says otherwise; where that is said and the source is
-    the target, as `stage_membership`. Raises MoveRefused for more than MOST of them, or when the target is retired, and
-    then stages none.
+    the target, as `stage_membership`. `for_tenant` are whose people stage it for themselves. Raises MoveRefused for
+    more than MOST of them, or when the target is retired, and then stages none.
     """
     if len(moves) > MOST:
         raise MoveRefused(
@@ -49,9 +52,9 @@ def stage_moves(
             rule="too_many",
         )
     asked = [_wish(server, source, target, membership, keep=keep) for server, source in moves]
-    refusals = wishes.stage(wishes=asked, actor=actor, reason=reason)
+    refusals = wishes.stage(wishes=asked, actor=actor, reason=reason, for_tenant=for_tenant)
     return tuple(
-        Moved(server, source, "" if refusal is None else str(refusal))
+        Moved(server, source) if refusal is None else Moved(server, source, str(refusal), refusal.rule)
         for (server, source), refusal in zip(moves, refusals, strict=True)
     )
 

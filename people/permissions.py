@@ -53,6 +53,14 @@ def is_somebodys(user: Any) -> bool:
     return bool(may_review(user) or user.tenant_roles.of_person(user).exists())
 
 
+@predicate  # type: ignore[untyped-decorator]  # rules has no types
+def acts_for_a_tenant(user: Any) -> bool:
+    """Whether `user` may change anything in the name of some tenant: as its member or administrator."""
+    if user is None or not user.is_authenticated or not user.is_active:
+        return False
+    return bool(user.tenant_roles.of_person(user).filter(role__in=("MEMBER", "ADMIN")).exists())
+
+
 add_perm("people.administer", is_admin)  # type: ignore[no-untyped-call]
 add_perm("people.operate", is_operator)  # type: ignore[no-untyped-call]
 add_perm("people.review", may_review)  # type: ignore[no-untyped-call]

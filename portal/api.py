@@ -5,7 +5,6 @@ from typing import Any, Final
 
 from django.db import transaction
 from django.db.models import QuerySet
-from django.http import Http404
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -18,10 +17,10 @@ from people.api.once import once
 from people.api.problems import Problem
 from people.api.resources import Resource, one_of
 from people.api.schema import operation
-from people.models import TenantRole
-from people.permissions import is_operator, is_somebodys
+from people.permissions import acts_for_a_tenant, is_operator, is_somebodys
 from people.scopes import register
 from portal import asking, deciding, sight
+from portal.api_seats import acting_seat
 from portal.api_shown import (
     DECLINE,
     AskBody,
@@ -32,7 +31,7 @@ from portal.api_shown import (
     RequestShown,
     RequestWhole,
 )
-from portal.door import Seat, seat_of, viewer_sentence
+from portal.door import Seat
 from portal.errors import OverQuota, PortalError, RequestMoved
 from portal.models import StorageOffer, TenantRequest
 
@@ -44,18 +43,11 @@ COMMENT: Final = "requests:comment"
 DECIDE: Final = "requests:decide"
 
 
-def _acts_for_a_tenant(user: Any) -> bool:
-    """Whether `user` may ask for anything in the name of some tenant."""
-    acting = (TenantRole.Role.MEMBER, TenantRole.Role.ADMIN)
-    return bool(user.is_active and TenantRole.objects.of_person(user).filter(role__in=acting).exists())
-
-
 register(READ, "see requests of tenants, and what was answered", is_somebodys)
-register(WRITE, "ask your provider for something, and withdraw that", _acts_for_a_tenant)
-register(COMMENT, "comment on requests", lambda user: _acts_for_a_tenant(user) or is_operator(user))
+register(WRITE, "ask your provider for something, and withdraw that", acts_for_a_tenant)
+register(COMMENT, "comment on requests", acts_for_a_tenant | is_operator)
 register(DECIDE, "approve and decline requests of tenants", is_operator)
 
-problems.offer("over_quota", 409, "It would be more than the tenant may have", "Ask for less, or have it raised.")
 problems.translate({PortalError: "refused", RequestMoved: "conflict", OverQuota: "over_quota"})
 
 # What each kind takes beside `why`, and what it cannot do without.
@@ -112,7 +104,7 @@ class Requests(Resource):
     def create(self, request: Request) -> Response:
         """Make a request in the name of a tenant."""
         asked = AskBody.read(request)
-        seat = self._seat(asked["tenant"])
+        seat = acting_seat(self.person, asked["tenant"])
         kind = Kind(asked["kind"])
         takes, needs = _TAKES[kind]
         given = set(asked) - {"tenant", "kind", "why"}
@@ -126,7 +118,7 @@ class Requests(Resource):
     def destroy(self, request: Request, id: str) -> Response:
         """Take it back; its row stays."""
         held = self._held(request, id)
-        done = asking.withdraw(seat=self._seat(held.tenant.public_id), request=held, actor=self.actor)
+        done = asking.withdraw(seat=acting_seat(self.person, held.tenant.public_id), request=held, actor=self.actor)
         return self.told(self._one(done))
 
     @operation(
@@ -165,7 +157,9 @@ class Requests(Resource):
         if is_operator(request.user):
             deciding.comment(request=found, actor=self.actor, text=text)
         else:
-            asking.comment(seat=self._seat(found.tenant.public_id), request=found, text=text, actor=self.actor)
+            asking.comment(
+                seat=acting_seat(self.person, found.tenant.public_id), request=found, text=text, actor=self.actor
+            )
         return self.told(self._one(found), status=201)
 
     def _ask(self, seat: Seat, kind: TenantRequest.Kind, asked: dict[str, Any]) -> TenantRequest:
@@ -193,16 +187,6 @@ class Requests(Resource):
             seat=seat, subnet=subnet, count=asked["count"], why=why, sort=asked.get("sort", ""),
             wanted_from=asked.get("wanted_from"), partition=partition, actor=actor,
         )  # fmt: skip
-
-    def _seat(self, public_id: str) -> Seat:
-        """The person's seat at the tenant. Raises Problem for none, and for a viewer's."""
-        try:
-            seat = seat_of(self.person, public_id)
-        except Http404:
-            raise named_wrong("tenant", "You have no role for a tenant of this id.") from None
-        if not seat.may_act:
-            raise Problem("refused", viewer_sentence(seat), mend="Ask an administrator of the tenant.")
-        return seat
 
     def _held(self, request: Request, id: str) -> TenantRequest:
         """The request, held until the end of the transaction, and as the If-Match says."""

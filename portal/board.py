@@ -160,7 +160,7 @@ def _progress(seat: Seat, has_staged: bool) -> Progress | None:
     if not has_staged and not is_open and turn.state not in (Turn.State.PROVEN, Turn.State.GONE):
         return None
     can = has_staged and turn.state in (Turn.State.FAILED, Turn.State.OPERATOR) and turn.why != Why.POLICY
-    return Progress(_lamp(turn), _said(turn), is_over=not is_open, can_try_again=can, at=turn.ended_at)
+    return Progress(_lamp(turn), said(turn), is_over=not is_open, can_try_again=can, at=turn.ended_at)
 
 
 def _lamp(turn: Turn) -> Lamp:
@@ -175,7 +175,8 @@ def _lamp(turn: Turn) -> Lamp:
     }.get(Turn.State(turn.state), Lamp(Colour.BUSY, "hourglass", gettext("waiting")))
 
 
-def _said(turn: Turn) -> str:
+def said(turn: Turn) -> str:
+    """How a turn stands, in a sentence for its tenant."""
     if turn.state == Turn.State.PROVEN:
         return gettext("The fabric was read, and your ports hold exactly the keys they should.")
     if turn.state == Turn.State.ROLLING_OUT and not turn.why:

@@ -1,11 +1,15 @@
 """Turn: a tenant's staged moves on their way out by themselves. Requests and evidence have files of their own."""
 
+from typing import Self
+
 from django.conf import settings
+from django.contrib.auth.models import AnonymousUser
 from django.db import models
 
 from deploy.models import Rollout
 from inventory.models import Subnet
-from people.models import Tenant
+from people.models import Tenant, User
+from people.permissions import may_review
 from people.public_id import new_public_id
 from portal.evidence_models import RolloutPart as RolloutPart
 from portal.evidence_models import SignedEvidence as SignedEvidence
@@ -13,6 +17,16 @@ from portal.request_models import RequestComment as RequestComment
 from portal.request_models import RequestedServer as RequestedServer
 from portal.request_models import StorageOffer as StorageOffer
 from portal.request_models import TenantRequest as TenantRequest
+
+
+class TurnQuerySet(models.QuerySet["Turn"]):
+    """Questions about turns."""
+
+    def visible_to(self, user: User | AnonymousUser) -> Self:
+        """All for operators and auditors; for a tenant's people those of their tenants."""
+        if may_review(user):
+            return self.all()
+        return self.filter(tenant__in=Tenant.objects.visible_to(user))
 
 
 class Turn(models.Model):
@@ -42,6 +56,8 @@ class Turn(models.Model):
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
     rollout = models.ForeignKey(Rollout, on_delete=models.PROTECT, null=True, related_name="+")
+
+    objects = TurnQuerySet.as_manager()
 
     class Meta:
         constraints = [

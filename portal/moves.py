@@ -4,7 +4,7 @@ The rules are the board's (`partitions/refusals.py`). Its sentences are written 
 servers and partitions, so each rule has a sentence of its own here.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from django.db import transaction
@@ -12,11 +12,13 @@ from django.utils.translation import gettext, gettext_lazy
 
 from inventory.models import Server, Subnet
 from partitions import operations as partitions
+from partitions.doer import Doer
 from partitions.errors import MoveRefused, PartitionsError
 from partitions.models import Partition, StagedChange
 from portal import turns
 from portal.door import Seat
-from portal.errors import Refused
+from portal.errors import MovesRefused, Refused
+from portal.models import Turn
 from subnet.errors import SubnetError
 
 # By `MoveRefused.rule`: what, and how to mend it. A rule without a line gets the last one.
@@ -38,35 +40,59 @@ SENTENCES: Final = {
 OTHERWISE: Final = gettext_lazy("Your provider has to look at it first. Ask them with a request.")
 
 
-@transaction.atomic
-def move(*, seat: Seat, server: Server, source: Partition, target: Partition) -> None:
-    """Want `server` out of `source` and in `target`, both of the tenant; it goes out as the tenant's policy says.
+def move(*, seat: Seat, server: Server, source: Partition, target: Partition) -> Turn | None:
+    """Want one `server` out of `source` and in `target`; see `move_all`."""
+    return move_all(seat=seat, moves=[(server, source)], target=target)
 
-    The caller has shown that all three are in sight. Raises Refused, and then nothing is changed.
+
+@transaction.atomic
+def move_all(
+    *,
+    seat: Seat,
+    moves: Sequence[tuple[Server, Partition]],
+    target: Partition,
+    actor: Doer | None = None,
+    reason: str = "",
+) -> Turn | None:
+    """Want each server out of its source and in `target`, all of the tenant's; they go out as its policy says.
+
+    Give the turn in which they go; None when they wait for an operator. The caller has shown that all of them are in
+    sight; `actor` is the person, as the trail names them. Raises MovesRefused for those that may not move, Refused for
+    what holds of all, and then nothing is changed.
     """
-    refuse_closed(server.subnet)
-    for partition in (source, target):
-        if partition.tenant_id != seat.tenant.pk:
-            raise Refused(
-                gettext(
-                    "%(partition)s is your provider's, and shared. Servers stay in it when they move between your "
-                    "partitions; to join or leave it, make a request. Nothing was changed."
-                )
-                % {"partition": partition.name}
+    subnet = target.subnet
+    for partition in (*(source for _, source in moves), target):
+        _refuse_shared(seat, partition)
+    refuse_closed(subnet)
+    turns.hold(tenant=seat.tenant, subnet=subnet)
+    with transaction.atomic():
+        try:
+            outcomes = partitions.stage_moves(
+                moves=moves, target=target, actor=actor or seat.person, reason=reason, for_tenant=seat.tenant
             )
-    turns.hold(tenant=seat.tenant, subnet=server.subnet)
-    _say_politely(
-        seat,
-        server,
-        lambda: partitions.stage_move(
-            server=server, source=source, target=target, actor=seat.person, for_tenant=seat.tenant
-        ),
-    )
-    turns.ask(tenant=seat.tenant, subnet=server.subnet, person=seat.person)
+        except MoveRefused as refused:  # of all of them
+            raise MovesRefused({0: _sentence(seat, moves[0][0], refused.rule)}) from refused
+        except (PartitionsError, SubnetError) as error:
+            raise Refused(f"{moves[0][0]}: {OTHERWISE} {gettext('Nothing was changed.')}") from error
+        refusals = {place: _sentence(seat, one.server, one.rule) for place, one in enumerate(outcomes) if one.refusal}
+        if refusals:
+            raise MovesRefused(refusals)
+    return turns.ask(tenant=seat.tenant, subnet=subnet, person=seat.person)
+
+
+def _refuse_shared(seat: Seat, partition: Partition) -> None:
+    if partition.tenant_id != seat.tenant.pk:
+        raise Refused(
+            gettext(
+                "%(partition)s is your provider's, and shared. Servers stay in it when they move between your "
+                "partitions; to join or leave it, make a request. Nothing was changed."
+            )
+            % {"partition": partition.name}
+        )
 
 
 @transaction.atomic
-def take_back(*, seat: Seat, server: Server) -> int:
+def take_back(*, seat: Seat, server: Server, actor: Doer | None = None) -> int:
     """Discard what the person has staged for `server` for their tenant; give how many changes. Raises Refused."""
     turns.hold(tenant=seat.tenant, subnet=server.subnet)
     rows = [
@@ -75,23 +101,27 @@ def take_back(*, seat: Seat, server: Server) -> int:
         if row.by_id == seat.person.pk
     ]
     if not rows:
-        raise Refused(
-            gettext("You have staged nothing for %(server)s. Who staged it takes it back.") % {"server": server}
-        )
-    _say_politely(seat, server, lambda: partitions.discard(changes=rows, actor=seat.person))
+        raise Refused(nothing_staged(server))
+    _say_politely(seat, server, lambda: partitions.discard(changes=rows, actor=actor or seat.person))
     return len(rows)
 
 
+def nothing_staged(server: Server) -> str:
+    """Why there is nothing of a server to take back."""
+    return gettext("You have staged nothing for %(server)s. Who staged it takes it back.") % {"server": server}
+
+
 @transaction.atomic
-def try_again(*, seat: Seat, subnet: Subnet) -> bool:
-    """Have what is staged go out by itself once more; give whether there was anything. Raises Refused."""
+def try_again(*, seat: Seat, subnet: Subnet) -> Turn | None:
+    """Have what is staged go out by itself once more; give the turn, None when nothing is staged. Raises Refused."""
     refuse_closed(subnet)
     turns.hold(tenant=seat.tenant, subnet=subnet)
     if not turns.staged_by(seat.tenant, subnet):
-        return False
-    if turns.ask(tenant=seat.tenant, subnet=subnet, person=seat.person) is None:
+        return None
+    turn = turns.ask(tenant=seat.tenant, subnet=subnet, person=seat.person)
+    if turn is None:
         raise Refused(gettext("Your moves wait for an operator of your provider. Ask them with a request."))
-    return True
+    return turn
 
 
 def refuse_closed(subnet: Subnet) -> None:

@@ -1,4 +1,4 @@
-"""A subnet with its two manager hosts and nothing in it: no server, no partition, no rollout; every empty state."""
+"""A subnet with its two manager hosts and nothing in it: no server, partition or rollout. Every page's empty state."""
 
 from lab.pictures.provider import Provider
 from lab.pictures.scene import Scene

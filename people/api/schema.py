@@ -101,11 +101,12 @@ def operation(
     refuses: Iterable[str] = (),
     edits: bool = False,
     once: bool = False,
+    accepts: bool = False,
 ) -> Callable[[Any], Any]:
     """Describe an operation: what it takes, shows and refuses.
 
     `lists`: a page of them. `edits`: needs If-Match. `once`: takes an Idempotency-Key. `refuses`: codes beside those
-    that every operation has.
+    that every operation has. `accepts`: also answers 202 with the same, where something goes on by itself.
     """
     is_reading = takes is None and not edits and not once and status == 200
     codes = [*ALWAYS, *refuses, *(WITH_BODY if takes is not None or once else ())]
@@ -116,6 +117,8 @@ def operation(
     for code in codes:
         by_status.setdefault(CODES[code].status, []).append(code)
     answers: dict[Any, Any] = {status: _page_of(shows) if lists and shows is not None else shows}
+    if accepts:
+        answers[202] = answers[status]
     if is_reading:
         answers[304] = OpenApiResponse(description="Nothing has changed since (If-None-Match).")
     for number, names in sorted(by_status.items()):

@@ -15,6 +15,7 @@ from portal import asking
 from portal.door import Seat
 from portal.evidence import asking as evidence
 from portal.evidence import signing
+from portal.models import Turn
 from probes import operations
 from probes.models import Incident, IsolationCheck, ProbeRun
 from probes.schedule import LoadMode
@@ -187,7 +188,13 @@ def _of_the_api(site, ids, drift, probed, check, look) -> dict[str, list[object]
         "drift": drift.public_id, "probes_scopes": ids["scope"], "probes_runs": ProbeRun.objects.first().public_id,
         "probes_isolation": check.public_id, "audit_events": 1,
     }  # fmt: skip
-    of_rollout = {f"api:rollouts_{act}": [ids["rollout"]] for act in ("cancel", "confirm")}
+    acts = ("cancel", "confirm", "accept", "check", "release")
+    turn = Turn.objects.create(
+        tenant=site.provider.acme, subnet=site.provider.subnet, asked_by=site.provider.olga, asked_at=timezone.now(),
+        state="GONE", why="nothing",
+    )  # fmt: skip
+    of_rollout = {f"api:rollouts_{act}": [ids["rollout"]] for act in acts}
+    one["turns"] = turn.public_id
     return {f"api:{name}_one": [key] for name, key in one.items()} | of_rollout
 
 
