@@ -24,7 +24,7 @@ from probes.settings_of_scope import ScopeSettings
 from subnet.pkey import Membership
 
 # Which servers stand where, by number; the rest are in no partition.
-HOMES: Final = {"training": range(1, 9), "inference": range(9, 13), "research": range(13, 18)}
+HOMES: Final = {"training": range(1, 9), "inference": range(9, 13), "research": range(13, 18), "storage": range(19, 20)}
 SHARING: Final = (1, 2, 5, 6)  # have the storage as well
 SERVERS: Final = 20
 RATES: Final = (391.0, 388.0, 384.0, 392.0, 390.0, 386.0)  # Gb/s of a line of 400
@@ -98,5 +98,5 @@ def _probe(provider: Provider, training: Partition) -> Probed:
         for target in range(len(hosts)):
             if sender != target:
                 rate = WORSE if 6 in (sender, target) else RATES[(sender * 3 + target * 5) % len(RATES)]
-                probed.run(ok(rate), sender=sender, target=target)
+                probed.run(ok(rate), sender=sender, target=target, at=timezone.now())
     return probed
