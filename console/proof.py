@@ -107,7 +107,16 @@ def _staged(proposed: Event | None) -> tuple[Mapping[str, Any], ...]:
     if proposed is None or not isinstance(proposed.after, dict):
         return ()
     told = proposed.after.get("staged", ())
-    return tuple(item for item in told if isinstance(item, dict)) if isinstance(told, list) else ()
+    return tuple(_timed(item) for item in told if isinstance(item, dict)) if isinstance(told, list) else ()
+
+
+def _timed(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The item, its moment as one: an event holds JSON, and the page shows times in the reader's zone."""
+    at = item.get("at")
+    try:
+        return {**item, "at": datetime.fromisoformat(at)} if isinstance(at, str) else item
+    except ValueError:
+        return {**item, "at": None}
 
 
 def _steps(rollout: Rollout, events: list[Event]) -> tuple[Step, ...]:

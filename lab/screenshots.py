@@ -1,6 +1,7 @@
 """`python -m lab.screenshots FOLDER`: every page as a picture, as long as it is, to be looked at.
 
-Three sites, each a process with a database of its own: `busy` (something of everything), `empty` and `large`. The pages
+Five sites, each a process with a database of its own: `busy` (something of everything), `quiet` (a good day), `empty`
+(no subnet), `bare` (a subnet with nothing in it) and `large`. The pages
 are data (`lab/pictures/pages.py`), a picture is named SITE-PAGE-LOOK.png. Needs chromium and no lab: rows of its own,
 and the web process as `./run up` starts it.
 """
@@ -39,7 +40,8 @@ LIGHT: Final = Look("light")
 LOOKS: Final = (
     LIGHT, Look("dark", scheme="dark"), Look("tablet", width=768), Look("narrow", width=390), Look("ru", language="ru"),
 )  # fmt: skip
-SITES: Final = {"busy": LOOKS, "empty": (LIGHT, Look("ru-narrow", width=390, language="ru")), "large": LOOKS[:4]}
+EMPTY: Final = (LIGHT, Look("ru-narrow", width=390, language="ru"))
+SITES: Final = {"busy": LOOKS, "quiet": LOOKS, "empty": EMPTY, "bare": EMPTY, "large": LOOKS[:4]}
 HEIGHT: Final = 900
 
 
@@ -62,7 +64,8 @@ def main() -> None:
 
 def _take(arguments: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory(prefix="fabricui-pictures-") as folder:
-        os.environ.update(environment(Path(folder)))
+        # Whoever looks has just signed in, or every page of the second factor would ask who they are.
+        os.environ.update(environment(Path(folder)) | {"FABRICUI_FRESH_LOGIN_MIN": "0"})
         scene = _fill(Path(folder), arguments)
         with web() as address:
             for name in _shoot(address, scene, arguments):
@@ -82,6 +85,14 @@ def _fill(folder: Path, arguments: argparse.Namespace) -> Scene:
         from lab.pictures import busy, provider, settled
 
         return busy.fill(settled.settle(provider.build()))
+    if arguments.site == "quiet":
+        from lab.pictures import provider, quiet
+
+        return quiet.fill(provider.build())
+    if arguments.site == "bare":
+        from lab.pictures import bare, provider
+
+        return bare.fill(provider.build())
     if arguments.site == "empty":
         from lab.pictures import empty
 
@@ -139,7 +150,8 @@ def _as_somebody(
         if status != page.status:
             raise RuntimeError(f"{page.name}: the answer was {status}")
         for look in looks:
-            tab.emulate_media(color_scheme=look.scheme)  # type: ignore[arg-type]
+            # Without motion, or a button is caught half way between two schemes.
+            tab.emulate_media(color_scheme=look.scheme, reduced_motion="reduce")  # type: ignore[arg-type]
             tab.set_viewport_size({"width": look.width, "height": HEIGHT})
             file = f"{arguments.site}-{page.name}-{look.name}.png"
             tab.screenshot(path=arguments.folder / file, full_page=True)

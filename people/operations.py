@@ -57,7 +57,8 @@ def create_person(
 ) -> User:
     """Create a person with `role` for the provider; `name` is what pages call them.
 
-    A password that `is_given` by somebody else must be changed at the first login (people.given). Raises PersonExists, BadName, and ValidationError with sentences for a weak password or a bad username.
+    A password that `is_given` by somebody else must be changed at the first login (people.given). Raises PersonExists,
+    BadName, and ValidationError with sentences for a weak password or a bad username.
     """
     name = plain_name(name)
     person = User(username=username, first_name=name, role=User.Role(role), must_change_password=is_given)

@@ -92,6 +92,7 @@ BUSY: Final = (
     *(Page(f"error-{name}", template=f"{name}.html", status=int(name[:3]))
       for name in ("400", "403", "403_csrf", "429", "500", "503")),
     Page("sso-failed", template="account/sso_failed.html", who=""),
+    Page("still-you", template="account/fresh.html", who=""),
 )  # fmt: skip
 
 EMPTY: Final = (
@@ -120,7 +121,30 @@ LARGE: Final = (
     Page("plan-all", "console:plan", "selection=all"),
 )
 
-PAGES: Final = {"busy": BUSY, "empty": EMPTY, "large": LARGE}
+# A subnet with its manager hosts, and nothing in it.
+BARE: Final = (
+    *_console(
+        "home", "board", "plan", "rollouts", "servers", "conflicts", "leaves", "strays", "enrolment", "labels",
+        "managers", "drift", "partitions", "as_of", "first_run", "qualification", "adoption",
+    ),
+    Page("requests", "portal:operator_requests"),
+    Page("probes", "probes:overview"),
+    Page("isolation", "probes:isolation"),
+)  # fmt: skip
+
+# A good day: nothing is wrong, and the plan is drawn up.
+QUIET: Final = (
+    *_console("home", "board", "plan", "rollout", "rollout_proof", "server", "partition", "managers", "drift"),
+    Page("board-open", "console:board", "open=all"),
+    Page("plan-all", "console:plan", "selection=all"),
+    Page("probes-scope", "probes:scope"),
+    Page("probes-series", "probes:series"),
+    Page("portal-servers", "portal:servers", who="max"),
+    Page("portal-server", "portal:server", who="max"),
+    Page("portal-board", "portal:partitions", who="max"),
+)
+
+PAGES: Final = {"busy": BUSY, "quiet": QUIET, "empty": EMPTY, "bare": BARE, "large": LARGE}
 
 # Addresses that answer no page of their own when they are asked for.
 NO_PAGE: Final = {

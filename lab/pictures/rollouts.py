@@ -17,7 +17,7 @@ STEPS: Final = (
     ("PLACING", "m1", "Placed on m1."),
     ("RELOADING", "m1", "The OpenSM of m1 was told to read it."),
     ("READING_BACK", "m1", "The sweep is over after 1.8 s."),
-    ("PROVEN", "", "Proven: 14 of 14 ports hold exactly what they should; 0 absent, 0 unreadable."),
+    ("PROVEN", "", "Proven: {ports} of {ports} ports hold exactly what they should; 0 absent, 0 unreadable."),
 )
 PROVEN: Final[dict[str, Any]] = {
     "counts": {"ports": 14, "proven": 14, "absent": 0, "unreadable": 0, "discrepancies": 0},
@@ -32,9 +32,7 @@ CONTRARY: Final[dict[str, Any]] = {
 
 def of_each_state(provider: Provider) -> dict[str, Rollout]:
     """The rollouts by name; the newest of them waits for nothing."""
-    proven = Rollout.objects.earliest("pk")
-    _told(proven, len(STEPS))
-    Rollout.objects.filter(pk=proven.pk).update(read_back=PROVEN, after=proven.before)
+    proven = tell_proven(Rollout.objects.earliest("pk"))
     fields = {name: getattr(proven, name) for name in ("subnet", "revision", "parent", "before")}
     fields |= {"started_by_name": "Olga", "started_by_key": "olga", "requested_at": timezone.now()}
     over = {"finished_at": timezone.now() + timedelta(seconds=4)}
@@ -52,13 +50,25 @@ def of_each_state(provider: Provider) -> dict[str, Rollout]:
     return {"proven": proven, "stuck": stuck, "refused": refused, "running": running, "waits": waits, "word": by_word}
 
 
-def _told(rollout: Rollout, steps: int) -> None:
+def tell_proven(rollout: Rollout, *, ports: int = 14) -> Rollout:
+    """A proven rollout with its story and the evidence of so many ports, as the worker leaves them."""
+    _told(rollout, len(STEPS), ports=ports)
+    counts = PROVEN["counts"] | {"ports": ports, "proven": ports}
+    Rollout.objects.filter(pk=rollout.pk).update(read_back=PROVEN | {"counts": counts}, after=rollout.before)
+    return rollout
+
+
+def _told(rollout: Rollout, steps: int, *, ports: int = 14) -> None:
     """The story of a rollout so far, and how far it came on each host."""
     began = rollout.requested_at
     done = [(state, host) for state, host, _ in STEPS[:steps]]
     for at, (state, host, text) in enumerate(STEPS[:steps]):
         RolloutStep.objects.create(
-            rollout=rollout, at=began + timedelta(seconds=at * 0.4), state=state, host=host, text=text
+            rollout=rollout,
+            at=began + timedelta(seconds=at * 0.4),
+            state=state,
+            host=host,
+            text=text.format(ports=ports),
         )
     is_over = steps == len(STEPS)
     for manager, role in zip(ManagerHost.objects.order_by("name"), ("MASTER", "STANDBY"), strict=True):
@@ -79,7 +89,10 @@ def _by_word(proven: Rollout, fields: dict[str, Any]) -> tuple[Rollout, ...]:
     return tuple(
         Rollout.objects.create(
             **fields, state=state, cause="Port moved.", after=proven.after,
-            read_back={"counts": {}, "moved": {moved: [99, "ACTIVE"]}, "absent": [gone]},
+            read_back=PROVEN | {
+                "counts": PROVEN["counts"] | {"proven": 12, "absent": 2},
+                "moved": {moved: [99, "ACTIVE"]}, "absent": [gone],
+            },
             accepted={**said, "at": "", "moved": {}, "absent": [stands]}, without={**said, "hosts": ["m2"]},
         )
         for state in ("UNPROVEN", "PROVEN")  # the newest must not be the one that waits

@@ -46,7 +46,7 @@ def _rendered(page: Page, scene: Scene, language: str) -> str:
     from people.models import TenantRole
     from portal.door import Seat
 
-    context: dict[str, Any] = {"request_id": REQUEST_ID}
+    context: dict[str, Any] = {"request_id": REQUEST_ID, "minutes": 15, "with_password": True}
     if page.who == "max":
         role = TenantRole.objects.select_related("tenant").get(user=scene.people["max"])
         context["seat"] = Seat(role.user, role.tenant, TenantRole.Role(role.role))

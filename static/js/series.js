@@ -87,7 +87,7 @@ function draw(holder, data) {
       bands,
       axes: [{ ...axis, values: times, space: 72 }, { ...axis, size: 76 }],
       tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), zone),
-      scales: { y: { range: (_, low, high) => (low === null ? [0, 1] : [Math.min(0, low), high * 1.08 || 1]) } },
+      scales: { x: { range: (_, low, high) => (low === high ? [low - 43200, high + 43200] : [low, high]) }, y: { range: (_, low, high) => (low === null ? [0, 1] : [Math.min(0, low), high * 1.08 || 1]) } },
     },
     values,
     holder,

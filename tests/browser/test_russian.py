@@ -63,7 +63,8 @@ def test_counts_have_their_russian_forms(board):
     forms = board.evaluate(
         """async () => {
           const { counted } = await import("/static/js/words.js");
-          return [0, 1, 2, 4, 5, 11, 12, 14, 21, 22, 25, 101, 111, 112].map((n) => counted("{n} server", "{n} servers", n));
+          return [0, 1, 2, 4, 5, 11, 12, 14, 21, 22, 25, 101, 111, 112]
+            .map((n) => counted("{n} server", "{n} servers", n));
         }"""
     )
     assert forms == [

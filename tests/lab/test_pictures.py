@@ -2,14 +2,19 @@
 
 import pytest
 
-from lab.pictures import busy, empty
+from lab.pictures import bare, busy, empty, quiet
 from lab.pictures.pages import NO_PAGE, PAGES
 from lab.pictures.settled import settle
 from lab.pictures.visit import address_of
 from tests.partitions.site import build
 from tests.people import matrix
 
-SITES = {"busy": lambda: busy.fill(settle(build())), "empty": empty.fill}
+SITES = {
+    "busy": lambda: busy.fill(settle(build())),
+    "quiet": lambda: quiet.fill(build()),
+    "empty": empty.fill,
+    "bare": lambda: bare.fill(build()),
+}
 
 
 def pages_asked_for() -> set[str]:

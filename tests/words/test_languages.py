@@ -74,7 +74,8 @@ def test_values_are_put_into_their_case_and_their_number():
     [
         ("srv-001 is staged to inference.", "Подготовлен перенос srv-001 в inference."),
         ("srv.a.b is staged to Unassigned.", "Подготовлен перенос srv.a.b в «Не распределено»."),
-        ("22 servers are staged to inf. 3 were refused: a, b, c, ….", "Подготовлен перенос в inf: 22 сервера. Отказано (3): a, b, c, …."),
+        ("22 servers are staged to inf. 3 were refused: a, b, c, ….",
+         "Подготовлен перенос в inf: 22 сервера. Отказано (3): a, b, c, …."),
     ],
 )  # fmt: skip
 def test_no_value_takes_the_next_sentence_along(english, russian):
@@ -94,7 +95,7 @@ def test_a_look_up_tries_few_patterns():
     """However many there are: each stands under its rarest word."""
     _, index = patterns("ru")
     assert len(index.patterns) > 150
-    assert len(index.wordless) <= 3
+    assert len(index.wordless) <= 5
     text = "Rollout k3b9 holds the subnet: proven. The file of srv-001 is placed, and no port changes."
     assert len(set(candidates(text, index))) < len(index.patterns) / 10
 

@@ -37,4 +37,6 @@ class Command(BaseCommand):
         except PeopleError as error:
             raise CommandError(str(error)) from error
         self.stdout.write(f"{person.username}, password {password}")
-        self.stdout.write("The password is shown this once. The next login asks for another, and sets the second factor up anew.")
+        self.stdout.write(
+            "The password is shown this once. The next login asks for another, and sets the second factor up anew."
+        )
