@@ -121,8 +121,9 @@ class Partitions(Resource):
     @transaction.atomic
     def partial_update(self, request: Request, id: str) -> Response:
         """Call it otherwise. The name reaches the managers' files with the next rollout."""
-        held = self._held(request, id)  # first: whoever has none learns nothing of how it would be asked
-        return self.told(self._one(self.rename(held, RenameBody.read(request))))
+        one_of(partitions_of(request), public_id=id)  # before its body says anything to who does not see it
+        asked = RenameBody.read(request)
+        return self.told(self._one(self.rename(self._held(request, id), asked)))
 
     @operation(summary="Retire an empty partition", shows=PartitionShown, refuses=("refused",), edits=True)
     @transaction.atomic
