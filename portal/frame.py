@@ -15,6 +15,7 @@ PAGES: Final = (
     (gettext_lazy("My partitions"), "partitions", "affiliate"),
     (gettext_lazy("Requests"), "requests", "list-check"),
     (gettext_lazy("Evidence"), "evidence", "shield-check"),
+    (gettext_lazy("Activity"), "activity", "history"),
 )
 
 

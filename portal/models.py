@@ -11,6 +11,7 @@ from inventory.models import Subnet
 from people.models import Tenant, User
 from people.permissions import may_review
 from people.public_id import new_public_id
+from portal.activity_models import TenantEvent as TenantEvent
 from portal.evidence_models import RolloutPart as RolloutPart
 from portal.evidence_models import SignedEvidence as SignedEvidence
 from portal.request_models import RequestComment as RequestComment

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from portal.views import decisions, evidence, landing, partitions, requests, servers
+from portal.views import activity, decisions, evidence, landing, partitions, requests, servers
 
 app_name = "portal"
 urlpatterns = [
@@ -25,6 +25,7 @@ urlpatterns = [
     path("portal/<str:tenant>/evidence/verifier/", evidence.check, name="evidence_verifier"),
     path("portal/<str:tenant>/evidence/<str:public_id>/", evidence.document, name="evidence_document"),
     path("portal/<str:tenant>/evidence/<str:public_id>/download/", evidence.download, name="evidence_download"),
+    path("portal/<str:tenant>/activity/", activity.activity, name="activity"),
     path("requests/", decisions.requests, name="operator_requests"),
     path("requests/offer/", decisions.offer, name="operator_offer"),
     path("requests/<str:public_id>/", decisions.request_page, name="operator_request"),

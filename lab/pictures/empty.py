@@ -13,6 +13,5 @@ def fill() -> Scene:
     }
     acme = Tenant.objects.create(name="Acme", slug="acme")
     TenantRole.objects.create(user=people["max"], tenant=acme, role=TenantRole.Role.MEMBER)
-    return Scene(
-        people, {f"portal:{name}": [acme.public_id] for name in ("servers", "partitions", "requests", "evidence")}
-    )
+    pages = ("servers", "partitions", "requests", "evidence", "activity")
+    return Scene(people, {f"portal:{name}": [acme.public_id] for name in pages})

@@ -65,6 +65,7 @@ BUSY: Final = (
     Page("incidents", "probes:incidents"),
     Page("portal-evidence", "portal:evidence", who="max"),
     Page("portal-evidence-document", "portal:evidence_document", who="max"),
+    Page("portal-activity", "portal:activity", who="max"),
     Page("portal-choose", "portal:portal", who="both"),
     Page("portal-servers", "portal:servers", who="max"),
     Page("portal-server", "portal:server", who="max"),
@@ -110,6 +111,7 @@ EMPTY: Final = (
     Page("portal-board", "portal:partitions", who="max"),
     Page("portal-requests", "portal:requests", who="max"),
     Page("portal-evidence", "portal:evidence", who="max"),
+    Page("portal-activity", "portal:activity", who="max"),
 )  # fmt: skip
 
 LARGE: Final = (

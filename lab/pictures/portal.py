@@ -29,7 +29,7 @@ def fill(site: Site, people: dict[str, User], places: dict[str, list[object]]) -
     deciding.decline(request=storage, actor=provider.olga, answer="It is full until Friday.")
     evidence = evidence_asking.ask(seat=seat)
     signing.tick(now=timezone.now())
-    of_acme: dict[str, list[object]] = {"servers": [], "partitions": [], "requests": [], "evidence": []}
+    of_acme: dict[str, list[object]] = {"servers": [], "partitions": [], "requests": [], "evidence": [], "activity": []}
     of_acme |= {"evidence_document": [evidence.public_id], "server": [provider.servers[0].public_id]}
     of_acme |= {"partition": [site.training.public_id], "request": [more.public_id]}
     places |= {f"portal:{name}": [acme.public_id, *rest] for name, rest in of_acme.items()}

@@ -200,7 +200,8 @@ def _of_the_api(site, ids, drift, probed, check, look) -> dict[str, list[object]
 
 def _portal(arguments, ids, acme) -> None:
     """What stands in the addresses of a tenant's pages."""
-    for name in ("servers", "partitions", "move", "take_back", "try_again", "evidence_key", "evidence_verifier"):
+    pages = ("servers", "partitions", "move", "take_back", "try_again", "evidence_key", "evidence_verifier", "activity")
+    for name in pages:
         arguments[f"portal:{name}"] = [acme]
     arguments["portal:server"] = [acme, ids["server"]]
     for name in ("partition", "partition_rename", "partition_retire"):

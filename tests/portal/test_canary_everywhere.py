@@ -246,6 +246,7 @@ SEEN: Final = {
     "SignedEvidence": 1,
     "StagedChange": 4,
     "Tenant": 1,
+    "TenantEvent": 8,
     "TenantRequest": 1,
     "Token": 2,
     "Turn": 1,
@@ -256,7 +257,7 @@ BEHIND_A_ROLE: Final = {"IsolationCheck", "ProbeHost", "ProbePair", "ProbeRun", 
 
 
 # Pages of a tenant ask for them by the tenant as well, because a person may have several.
-BEHIND_A_SEAT: Final = {"SignedEvidence"}
+BEHIND_A_SEAT: Final = {"SignedEvidence", "TenantEvent"}
 
 
 def _seen(two: Two, name: str) -> tuple[int, int]:
