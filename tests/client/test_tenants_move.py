@@ -68,7 +68,7 @@ def test_what_waits_for_an_operator_is_not_waited_for(fabricui):
     assert (code, json.loads(out)["turn"]) == (4, None)
     assert "It does not go out by itself" in err
     assert fabricui.slept == []
-    assert fabricui(*MOVE)[0] == 0
+    assert fabricui("move", "srv-002", "--to", "inference")[0] == 0
 
 
 def test_the_time_to_wait_is_over(fabricui, monkeypatch):

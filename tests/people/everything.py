@@ -191,7 +191,7 @@ def _of_the_api(site, ids, drift, probed, check, look) -> dict[str, list[object]
     acts = ("cancel", "confirm", "accept", "check", "release")
     turn = Turn.objects.create(
         tenant=site.provider.acme, subnet=site.provider.subnet, asked_by=site.provider.olga, asked_at=timezone.now(),
-        state="GONE", why="nothing",
+        next_try_at=timezone.now() + timedelta(hours=1), why="busy",
     )  # fmt: skip
     of_rollout = {f"api:rollouts_{act}": [ids["rollout"]] for act in acts}
     one["turns"] = turn.public_id
