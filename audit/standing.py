@@ -145,7 +145,7 @@ def _told(whole: TrailCheck | None, newest: TrailCheck | None) -> tuple[str, int
         said += f", and agree with the anchors up to event {whole.anchored_to}"
     if newest is None or newest.trouble or newest.checked_at <= whole.checked_at:
         return f"{said}.", whole.checked_to, whole.checked_at
-    said += f"; so were the ones since, up to event {newest.checked_to}, at {newest.checked_at:%H:%M} UTC"
+    said += f"; so were the ones since, up to event {newest.checked_to}, at {newest.checked_at:%Y-%m-%d %H:%M} UTC"
     return f"{said}.", newest.checked_to, newest.checked_at
 
 

@@ -53,7 +53,11 @@ def trail_standing(request: HttpRequest) -> Standing:
 def trail_chip(request: HttpRequest) -> TrailChip:
     """What the head of the page shows."""
     found = trail_standing(request)
-    note = f"to {found.up_to}, {found.at:%H:%M}" if found.at is not None and found.state is State.VERIFIED else ""
+    note = (
+        f"to {found.up_to}, {timezone.localtime(found.at):%H:%M}"
+        if found.at is not None and found.state is State.VERIFIED
+        else ""
+    )
     return TrailChip(LAMPS[found.state], found.sentence, note)
 
 

@@ -3,11 +3,12 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from django.http import HttpRequest
+from django.utils import timezone
 
 from audit.actions import Action
 from audit.models import Event
@@ -39,6 +40,12 @@ class Filters:
         return urlencode({name: value for name, value in self.texts.items() if value})
 
     @property
+    def in_utc(self) -> Mapping[str, str]:
+        """The moments that were typed, as evidence tells them."""
+        named = {"since": self.asked.since, "until": self.asked.until}
+        return {name: f"{at:%Y-%m-%d %H:%M:%S} UTC" for name, at in named.items() if at is not None}
+
+    @property
     def is_filtered(self) -> bool:
         """Whether anything is left out."""
         return not self.asked.is_empty
@@ -52,7 +59,7 @@ def filters(request: HttpRequest) -> Filters:
     for name, found in (("since", since), ("until", until)):
         if texts[name] and found is None:
             problems.append(
-                f"“{texts[name][:40]}” names no moment. Write 2026-12-01 or 2026-12-01T14:30; UTC is meant."
+                f"“{texts[name][:40]}” names no moment. Write 2026-12-01 or 2026-12-01T14:30; {zone_meant()} is meant."
             )
             texts[name] = ""
     subjects: tuple[str, ...] = ()
@@ -84,19 +91,26 @@ def rollout_subjects(public_id: str) -> tuple[str, ...]:
     return (f"rollout:{public_id}", *([f"revision:{revision}"] if revision else []))
 
 
-def moment(text: str, *, is_end: bool = False) -> datetime | None:
-    """The moment that `text` names, in UTC unless it says another zone; of a day its beginning, or its end."""
+def moment(text: str, *, is_end: bool = False, zone: tzinfo | None = None) -> datetime | None:
+    """The moment that `text` names, in UTC; of a day its beginning, or its end.
+
+    It is meant in `zone`, the reader's when None, unless it says another. A day ends at the zone's next midnight, 23 or
+    25 hours later where clocks are changed; an hour that comes twice is the first of the two.
+    """
     try:
         found = datetime.fromisoformat(text)
-    except ValueError:
+        if is_end and len(text) == len("2026-12-01"):
+            found += timedelta(days=1)
+        if found.tzinfo is None:
+            found = found.replace(tzinfo=zone or timezone.get_current_timezone())
+        return found.astimezone(UTC)
+    except (ValueError, OverflowError):  # no moment, or one beyond all calendars
         return None
-    if found.tzinfo is None:
-        found = found.replace(tzinfo=UTC)
-    try:
-        found = found.astimezone(UTC)
-        return found + timedelta(days=1) if is_end and len(text) == len("2026-12-01") else found
-    except OverflowError:
-        return None  # it has no day after it
+
+
+def zone_meant() -> str:
+    """The name of the zone in which a typed moment is meant."""
+    return timezone.get_current_timezone_name()
 
 
 def words(action: str) -> str:

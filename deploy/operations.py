@@ -280,8 +280,8 @@ def _refuse_start(subnet: Subnet, fence: Fence, revision: Revision, *, undoes: R
     unconfirmed = deadlines.unconfirmed(fence.current)
     if unconfirmed is not None and unconfirmed != undoes:
         raise SubnetBusy(
-            f"The rollout of {fence.current} waits to be confirmed until {unconfirmed.confirm_by:%H:%M:%S} UTC, or it "
-            "is taken back. Confirm it first."
+            f"The rollout of {fence.current} waits to be confirmed until {unconfirmed.confirm_by:%Y-%m-%d %H:%M:%S} "
+            "UTC, or it is taken back. Confirm it first."
         )
 
 

@@ -36,6 +36,9 @@ def main(argv: list[str]) -> int:
         if refusal:
             print(refusal, file=sys.stderr)
             return 1
+    if arguments.verb == "processes" and (refusal := why_not_without_second_factor()):
+        print(refusal, file=sys.stderr)
+        return 1
     if arguments.verb == "check":
         return 0
     if arguments.verb == "up":
@@ -57,13 +60,11 @@ def why_not_up() -> str:
     from django.conf import settings
 
     database = Path(str(settings.DATABASES["default"]["NAME"]))
-    if settings.DEMO or (database.parent / "this-is-a-demo").exists():
+    if settings.DEMO or _is_of_a_demo(database):
         return f"The database {database} belongs to a demo. Name your own in DATABASE_URL (docs/settings.md)."
-    if settings.MFA == "off" or not settings.FRESH_LOGIN_MIN:
-        return (
-            "FABRICUI_MFA=off and FABRICUI_FRESH_LOGIN_MIN=0 are for the demo and for tests. Remove them: operators "
-            "set up their second factor at their next login (docs/people.md)."
-        )
+    refusal = why_not_without_second_factor()
+    if refusal:
+        return refusal
     import django
 
     django.setup()
@@ -74,6 +75,28 @@ def why_not_up() -> str:
         return "\n".join([*trail, "docs/audit.md, “Keys”, says who reads which."])
     database.parent.mkdir(parents=True, exist_ok=True)
     return ""
+
+
+def why_not_without_second_factor() -> str:
+    """The sentence that says why nothing is served where a password is enough, or nothing. The demo may.
+
+    That it is a demo is said by the mark beside its database too: a variable alone opens no database of a site.
+    """
+    _django()
+    from django.conf import settings
+
+    if settings.MFA != "off" and settings.FRESH_LOGIN_MIN:
+        return ""
+    if settings.DEMO and _is_of_a_demo(Path(str(settings.DATABASES["default"]["NAME"]))):
+        return ""
+    return (
+        "FABRICUI_MFA=off and FABRICUI_FRESH_LOGIN_MIN=0 are for the demo and for tests. Remove them: operators "
+        "set up their second factor at their next login (docs/people.md)."
+    )
+
+
+def _is_of_a_demo(database: Path) -> bool:
+    return (database.parent / "this-is-a-demo").exists()
 
 
 def doctor() -> int:

@@ -39,19 +39,21 @@ _LAST_MOVE: Final = (
     "() => performance.getEntriesByType('resource').filter((one) => one.name.endsWith('/board/move/')).at(-1).duration"
 )
 # A card goes to another column, and the page is laid out anew: what a drop costs before the server is asked. On a page
-# at rest: without a graphics processor the first painting of a large board keeps both processors busy for a while.
+# at rest: without a graphics processor the first painting of a large board keeps both processors busy for a while. Nine
+# times to warm up, whose median is told as …_first_ms, then nine that count: the least of these is what the layout
+# costs, the others are that and whatever else this machine paints meanwhile.
 _RELAYOUT: Final = """async () => {
   await new Promise((rested) => setTimeout(() => requestIdleCallback(rested), 500));
   const [from, to] = [...document.querySelectorAll('.cards')].filter((list) => list.querySelector('.card'));
   const taken = [];
-  for (let turn = 0; turn < 9; turn += 1) {
+  for (let turn = 0; turn < 18; turn += 1) {
     document.body.offsetHeight;
     const began = performance.now();
     (turn % 2 ? from : to).prepend((turn % 2 ? to : from).querySelector('.card'));
     document.body.offsetHeight;
     taken.push(performance.now() - began);
   }
-  return taken.sort((a, b) => a - b)[4];
+  return [Math.min(...taken.slice(9)), taken.slice(0, 9).sort((a, b) => a - b)[4]];
 }"""
 _SCROLL: Final = """async () => {
   const box = document.querySelector('.columns') ?? document.querySelector('.tiles');
@@ -214,7 +216,8 @@ def _in_the_browser(address: str, session: dict[str, str], pins: str, runs: int)
                 page.locator(".card").first.wait_for()
                 paints.append(float(page.evaluate(_FIRST_PAINT)))
             figures[f"{prefix}fcp_ms"] = round(median(paints[1:]), 1)  # the first fills the cache of styles and scripts
-            figures[f"{prefix}relayout_ms"] = round(float(page.evaluate(_RELAYOUT)), 2)
+            least, first = page.evaluate(_RELAYOUT)
+            figures[f"{prefix}relayout_ms"], figures[f"{prefix}relayout_first_ms"] = round(least, 2), round(first, 2)
             worst, over = page.evaluate(_SCROLL)
             figures[f"{prefix}worst_frame_ms"], figures[f"{prefix}frames_over_50_ms"] = round(worst, 1), over
         page.goto(f"{address}/board/?open={pins}")

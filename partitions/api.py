@@ -121,6 +121,7 @@ class Partitions(Resource):
     @transaction.atomic
     def partial_update(self, request: Request, id: str) -> Response:
         """Call it otherwise. The name reaches the managers' files with the next rollout."""
+        one_of(partitions_of(request), public_id=id)  # before its body says anything to who does not see it
         asked = RenameBody.read(request)
         return self.told(self._one(self.rename(self._held(request, id), asked)))
 

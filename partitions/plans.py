@@ -186,7 +186,7 @@ class DrawnPlan:
             return ""
         if len(ways) > 1:
             return f"{who} change in {len({row.partition_id for row in self.changes})} partitions"
-        return f"{who} move{'s' if servers + loose == 1 else ''} {ways[0]}"
+        return f"{who} moves {ways[0]}" if servers + loose == 1 else f"{who} move {ways[0]}"
 
     @property
     def _waits(self) -> str:

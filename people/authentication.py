@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 NO_SCOPE: Final = ""
 
 
-class Rests(AuthenticationFailed):  # type: ignore[misc]  # DRF has no types
+class Rests(AuthenticationFailed):
     """A token that is good, but not now: the sentence says until when."""
 
 

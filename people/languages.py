@@ -50,10 +50,12 @@ def language_of(request: HttpRequest) -> str:
 
 
 def zone_of(request: HttpRequest) -> ZoneInfo:
-    """The reader's time zone: theirs, else the site's."""
+    """The reader's time zone: theirs, else the site's; UTC for programs."""
+    if request.path_info.startswith(FOR_MACHINES):
+        return ZoneInfo("UTC")
     user = getattr(request, "user", None)
     name = user.time_zone if isinstance(user, User) else ""
-    if name and not request.path_info.startswith(FOR_MACHINES):
+    if name:
         try:
             return ZoneInfo(name)
         except (ZoneInfoNotFoundError, ValueError):  # a zone that this machine's data no longer has

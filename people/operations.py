@@ -255,8 +255,9 @@ def create_token(
 ) -> tuple[Token, str]:
     """Create an API token that is valid for `lifetime`; return it with its text, which is shown once and kept nowhere.
 
-    Only its SHA-512 digest is stored.
+    Only its SHA-512 digest is stored. Raises BadName.
     """
+    name = plain_name(name)
     token, text = Token.objects.issue(person, lifetime=lifetime, name=name, scopes=list(scopes), tenant=tenant)
     record(
         action=Action.TOKEN_CREATE,
@@ -272,7 +273,7 @@ def create_token(
 def create_own_token(
     *, person: User, name: str, lifetime: timedelta, scopes: Sequence[str], actor: Actor
 ) -> tuple[Token, str]:
-    """Create a token that a person asked for themselves; as `create_token`. Raises TooManyTokens, NoSuchScope."""
+    """Create a token that a person asked for themselves; as `create_token`. Raises TooManyTokens, NoSuchScope too."""
     User.objects.select_for_update().get(pk=person.pk)
     if Token.objects.filter(user=person).count() >= MOST_TOKENS:
         raise TooManyTokens(f"You have {MOST_TOKENS} tokens. Revoke one that no program needs any more.")

@@ -25,6 +25,8 @@ from django.utils.functional import Promise
 from django.utils.safestring import SafeString
 from django.utils.translation import trans_real
 
+from people.moments import in_zone, marked
+
 CONTEXT: Final = "said"
 MOST_PARTS: Final = 24  # of one text that are looked up by themselves
 _EOT: Final = "\x04"  # between a context and its message in gettext's catalogues
@@ -43,9 +45,23 @@ class Pattern(NamedTuple):
 
 
 def said(value: object) -> object:
-    """`value` in the reader's language when it is a sentence of ours; lists item by item; all else as it is."""
+    """`value` in the reader's language and time zone when it is a sentence of ours; lists item by item; all else as it
+    is.
+    """
     if isinstance(value, list | tuple):
         return [said(one) for one in value]
+    worded = in_words(value)
+    return in_zone(worded) if isinstance(worded, str) and not isinstance(worded, SafeString) else worded
+
+
+def told(value: object) -> object:
+    """The same for a page's text, where a moment is a `<time>` with UTC on hover; never for an attribute."""
+    worded = in_words(value)
+    return marked(worded) if isinstance(worded, str) and not isinstance(worded, SafeString) else worded
+
+
+def in_words(value: object) -> object:
+    """`value` in the reader's language when it is a sentence of ours, its moments still in UTC."""
     if isinstance(value, SafeString) or not isinstance(value, str | Promise):
         return value
     language = translation.get_language() or "en"

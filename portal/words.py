@@ -60,6 +60,6 @@ def sentence(why: str, *, until: datetime | None = None) -> str:
         Why.FAILED: gettext("It was not made, and everything is as before. Try again, or ask your provider."),
     }.get(Why(why) if why in list(Why) else Why.NONE, "")
     if until is not None and why == Why.QUOTA:
-        at = gettext("It goes out by itself at about %(time)s UTC.") % {"time": f"{until:%H:%M:%S}"}
+        at = gettext("It goes out by itself at about %(time)s UTC.") % {"time": f"{until:%Y-%m-%d %H:%M:%S}"}
         return f"{said} {at}"
     return said

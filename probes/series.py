@@ -29,6 +29,11 @@ class Point:
     failed: int = 0
 
     @property
+    def day(self) -> str:
+        """The day that it stands for, which is one of UTC: “2026-12-01”. In no reader's zone it is another one."""
+        return f"{self.at:%Y-%m-%d}"
+
+    @property
     def epoch(self) -> int:
         """Seconds since 1970, for the chart."""
         return int(self.at.timestamp())

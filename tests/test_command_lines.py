@@ -12,7 +12,8 @@ from django.test import override_settings
 
 from audit import keyring, signing
 from audit import production as production_of_trail
-from fabricui.command_line import doctor, why_not_up
+from fabricui import command_line
+from fabricui.command_line import doctor, main, why_not_up
 from lab.house import House
 from lab.site import Site
 
@@ -65,6 +66,27 @@ def test_up_refuses_what_only_the_demo_may_leave_out(production, name, value, tm
     setattr(production, name, value)
     assert "FABRICUI_MFA=off and FABRICUI_FRESH_LOGIN_MIN=0 are for the demo" in why_not_up()
     assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize(("name", "value"), [("MFA", "off"), ("FRESH_LOGIN_MIN", 0)])
+def test_no_process_starts_without_a_second_factor_but_for_a_demo(
+    production, name, value, tmp_path, monkeypatch, capsys
+):
+    """A variable alone makes no demo of a site's database: its mark lies beside a demo's."""
+    started = []
+    monkeypatch.setattr(command_line, "_run", lambda addresses: started.append(addresses) or 0)
+    assert main(["processes"]) == 0
+    setattr(production, name, value)
+    assert main(["processes"]) == 1
+    assert "are for the demo" in capsys.readouterr().err
+    production.DEMO = True
+    assert main(["processes"]) == 1
+    assert len(started) == 1
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "this-is-a-demo").touch()
+    assert main(["processes"]) == 0
+    production.DEMO = False
+    assert main(["processes"]) == 1
 
 
 @pytest.fixture(scope="module")

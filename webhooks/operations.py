@@ -13,7 +13,9 @@ from audit import nudge
 from audit.actions import Action
 from audit.record import record
 from audit.values import SYSTEM, Actor, Subject
+from people.errors import BadName
 from people.models import Tenant
+from people.names import plain_name
 from remote import posting
 from webhooks import sealing
 from webhooks.errors import BadEndpoint, TooManyEndpoints
@@ -36,7 +38,11 @@ def create_endpoint(
     if Endpoint.objects.filter(tenant=tenant).count() >= MOST_ENDPOINTS:
         raise TooManyEndpoints(f"There are {MOST_ENDPOINTS} endpoints. Remove one that nobody needs any more.")
     wanted = chosen(kinds, is_for_tenant=tenant is not None)
-    if not name.strip() or not wanted:
+    try:
+        name = plain_name(name)
+    except BadName as error:
+        raise BadEndpoint(str(error)) from error
+    if not name or not wanted:
         raise BadEndpoint("Give it a name, and choose at least one thing that it is told of.")
     try:
         target = posting.parse(url, allowed=allowed_for(tenant))
@@ -45,7 +51,7 @@ def create_endpoint(
     secret = sealing.new_secret()
     endpoint = Endpoint.objects.create(
         tenant=tenant,
-        name=name.strip(),
+        name=name,
         host=target.host_header,
         url=sealing.sealed(url),
         kinds=wanted,

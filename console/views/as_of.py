@@ -1,5 +1,6 @@
 """As of then: the fabric at a moment as a page and as JSON, and the way back to it."""
 
+from datetime import UTC
 from urllib.parse import urlencode
 
 from django.contrib import messages
@@ -13,7 +14,7 @@ from console import as_of
 from console.chain_status import chain_status
 from console.frame import the_subnet
 from console.requests import filter_text, person
-from console.review import moment, note_read
+from console.review import moment, note_read, zone_meant
 from console.views.home import no_subnet
 from inventory.subjects import subnet_subject
 from partitions import operations
@@ -36,7 +37,9 @@ def page(request: HttpRequest) -> HttpResponse:
     at = moment(asked)
     problem = ""
     if asked and at is None:
-        problem = f"“{asked[:40]}” names no moment. Write 2026-12-01T14:30 or 2026-12-01T14:30:15; UTC is meant."
+        problem = (
+            f"“{asked[:40]}” names no moment. Write 2026-12-01T14:30 or 2026-12-01T14:30:15; {zone_meant()} is meant."
+        )
     elif at is not None and at > now + as_of.AHEAD:
         problem, at = "That moment is still to come.", None
     search = filter_text(request, "q")
@@ -57,7 +60,7 @@ def page(request: HttpRequest) -> HttpResponse:
         {
             "subnet": subnet,
             "at": at,
-            "asked": asked or now.strftime("%Y-%m-%dT%H:%M"),
+            "asked": asked or timezone.localtime(now).strftime("%Y-%m-%dT%H:%M"),
             "problem": problem,
             "then": then,
             "moments": as_of.moments(subnet, now),
@@ -75,7 +78,7 @@ def page(request: HttpRequest) -> HttpResponse:
 def data(request: HttpRequest) -> HttpResponse:
     """The same for programs; 400 with a sentence when the address names no moment."""
     subnet = the_subnet(request)
-    at = moment(filter_text(request, "at"))
+    at = moment(filter_text(request, "at"), zone=UTC)
     now = timezone.now()
     if subnet is None:
         return JsonResponse({"error": "There is no subnet yet."}, status=404)

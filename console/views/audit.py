@@ -130,7 +130,7 @@ def _printed(request: HttpRequest, found: Filters, begun: Event) -> HttpResponse
         "is_cut": len(rows) > PRINTED,
         "most": PRINTED,
         "filters": found,
-        "told": [(name, value) for name, value in found.texts.items() if value],
+        "told": [(name, found.in_utc.get(name, value)) for name, value in found.texts.items() if value],
         "export": begun,
         "chain": chain_status(request),
     }

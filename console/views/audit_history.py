@@ -71,7 +71,9 @@ def pkey(request: HttpRequest, text: str) -> HttpResponse:
     if not rows and not found.entries and until is None:
         raise Http404
     note_read(request, Subject(kind="pkey", key=str(shown), label=str(shown)), "its history")
-    names = "; ".join(f"{row.name} (retired {row.retired_at:%Y-%m-%d})" if row.retired_at else row.name for row in rows)
+    names = "; ".join(
+        f"{row.name} (retired {row.retired_at:%Y-%m-%d %H:%M} UTC)" if row.retired_at else row.name for row in rows
+    )
     return render(
         request,
         "console/history.html",

@@ -81,7 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     of_servers.add_argument("--tenant", default="", metavar="ID", help="labelled with this tenant")
     of_servers.add_argument("--most", type=_positive, metavar="N", help="at most so many")
 
-    of_move = verb("move", moving.move, "stage that servers move; nothing reaches the fabric yet")
+    of_move = verb("move", moving.move, "stage that servers move; a tenant's go out by themselves")
     of_move.add_argument("servers", nargs="+", metavar="SERVER", help="host name or id")
     where = of_move.add_mutually_exclusive_group(required=True)
     where.add_argument("--to", default="", metavar="PARTITION", help="name or id")
@@ -92,6 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     how = of_move.add_mutually_exclusive_group()
     how.add_argument("--full", dest="membership", action="store_const", const="full", help="as full members")
     how.add_argument("--limited", dest="membership", action="store_const", const="limited", help="as limited members")
+    _waiting(of_move)
     of_move.add_argument("--reason", default="", help="why, for the trail")
     of_move.add_argument("--key", type=_key, help="an Idempotency-Key of your own")
 

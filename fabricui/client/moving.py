@@ -1,9 +1,9 @@
-"""`fabricui move`: stage that servers move. Nothing is sent to the fabric: `fabricui rollout` does that."""
+"""`fabricui move`: stage that servers move. An operator's go out with `fabricui rollout`, a tenant's by themselves."""
 
 import argparse
 from typing import Any, Final
 
-from fabricui.client import finding
+from fabricui.client import finding, turning
 from fabricui.client.door import Door
 from fabricui.client.failures import Exit, Failure
 from fabricui.client.printing import Printer, count, table
@@ -39,11 +39,23 @@ def move(door: Door, arguments: argparse.Namespace, printer: Printer) -> Exit:
         for row in staged
     )
     lines = table(("PORT", "PARTITION", "FROM", "TO"), rows) if rows else []
-    said = f"Staged: {servers}, {count(ports, 'port', 'ports')}. Nothing has reached the fabric yet."
+    turn: dict[str, Any] | None = answer.body.get("turn")
+    goes = "Nothing has reached the fabric yet." if turn is None else "It goes out by itself."
+    said = f"Staged: {servers}, {count(ports, 'port', 'ports')}. {goes}"
     if not rows:
         said = f"{servers} stay as they are on the fabric: what was staged before is undone."
-    printer.show({"moved": moves, "target": body["target"], "staged": staged}, [*lines, said])
-    return Exit.DONE
+    lines.append(said)
+    exit_code = Exit.DONE
+    if arguments.wait and rows:
+        printer.tell(said)
+        turn = turning.wait(door, printer, turn, {str(one["server"]) for one in moves}, arguments.within)
+        exit_code = turning.exit_of(turn)
+        if turn is None:
+            printer.warn("It does not go out by itself: an operator rolls it out (`fabricui rollout`).")
+    if turn is not None:
+        lines += turning.in_words(printer, turn)
+    printer.show({"moved": moves, "target": body["target"], "staged": staged, "turn": turn}, lines)
+    return exit_code
 
 
 def _source(

@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 from django.utils.timesince import timesince
 from django.utils.translation import gettext, ngettext, override
 
-from people.said import said
+from people.said import said, told
 
 register = template.Library()
 
@@ -50,6 +50,12 @@ def lamp(value: Drawn, size: str = "") -> SafeString:
 def in_the_readers_language(value: object) -> object:
     """A sentence of ours, a list of them, or what a row calls itself, in the reader's language (people.said)."""
     return said(str(value) if isinstance(value, Model) else value)
+
+
+@register.filter("told")
+def in_the_readers_time(value: object) -> object:
+    """The same for a page's text: a moment in it is in the reader's zone, with UTC on hover. Not for attributes."""
+    return told(str(value) if isinstance(value, Model) else value)
 
 
 class Told(Protocol):

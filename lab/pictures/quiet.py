@@ -5,6 +5,7 @@ What the pages of `docs/` are taken from, and the only site whose plan is drawn 
 
 from typing import Final
 
+from allauth.mfa.totp.internal.auth import TOTP
 from django.utils import timezone
 
 from audit.values import SYSTEM
@@ -14,17 +15,20 @@ from lab.pictures import rollouts
 from lab.pictures.probed import Probed, add_host, ok
 from lab.pictures.provider import Provider
 from lab.pictures.scene import Scene
+from partitions import staging
 from partitions.models import Partition
 from people.models import Tenant, TenantRole, User
 from probes import operations as probing
 from probes.schedule import LoadMode
 from probes.settings_of_scope import ScopeSettings
+from subnet.pkey import Membership
 
 # Which servers stand where, by number; the rest are in no partition.
-HOMES: Final = {"training": range(1, 9), "inference": range(9, 13), "research": range(13, 18)}
+HOMES: Final = {"training": range(1, 9), "inference": range(9, 13), "research": range(13, 18), "storage": range(19, 20)}
+SHARING: Final = (1, 2, 5, 6)  # have the storage as well
 SERVERS: Final = 20
 RATES: Final = (391.0, 388.0, 384.0, 392.0, 390.0, 386.0)  # Gb/s of a line of 400
-WORSE: Final = 331.0
+WORSE: Final = 367.0
 
 
 def fill(provider: Provider) -> Scene:
@@ -40,8 +44,16 @@ def fill(provider: Provider) -> Scene:
     for name, numbers in HOMES.items():
         for number in numbers:
             provider.move(provider.servers[number - 1], None, of[name])
+    for number in SHARING:
+        staging.stage_add(
+            server=provider.servers[number - 1],
+            target=of["storage"],
+            membership=Membership.LIMITED,
+            actor=provider.olga,
+        )
     provider.settle(provider.roll_out(provider.olga, reason="racks 12 and 13"))
     proven = rollouts.tell_proven(Rollout.objects.latest("pk"), ports=2 * SERVERS + 2)
+    TOTP.activate(provider.olga, "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP")
     scene = Scene({"olga": provider.olga, "max": User.objects.create(username="max", first_name="Max")})
     TenantRole.objects.create(user=scene.people["max"], tenant=provider.acme, role=TenantRole.Role.MEMBER)
     Tenant.objects.update(moves="ALONE")
@@ -86,5 +98,5 @@ def _probe(provider: Provider, training: Partition) -> Probed:
         for target in range(len(hosts)):
             if sender != target:
                 rate = WORSE if 6 in (sender, target) else RATES[(sender * 3 + target * 5) % len(RATES)]
-                probed.run(ok(rate), sender=sender, target=target)
+                probed.run(ok(rate), sender=sender, target=target, at=timezone.now())
     return probed

@@ -31,7 +31,10 @@ FEW = ("operator", "auditor", "member")
 ROLES = (*FEW, "viewer", "owner", "other", "admin") if LONG else FEW
 EXAMPLES = 60 if LONG else 6
 # Where a tenant's member makes something; nothing else that is made is a tenant's to make.
-OF_MEMBERS = {"/api/v1/requests", "/api/v1/requests/{id}/comments"}
+OF_MEMBERS = {
+    "/api/v1/requests", "/api/v1/requests/{id}/comments", "/api/v1/partitions", "/api/v1/staged-changes",
+    "/api/v1/turns",
+}  # fmt: skip
 CHECKS = (not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance)
 
 

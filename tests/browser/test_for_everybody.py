@@ -21,6 +21,16 @@ LAMPS = """() => [...document.querySelectorAll('.lamp')].filter((one) => one.che
   return {word: one.textContent.trim(), shape: box.width * box.height};
 })"""
 
+# A card draws four masks at once, over one colour that the person chose; its sentence is what it is described by.
+FOURS = """() => [...document.querySelectorAll('.card .four')].map((one) => {
+  const drawn = getComputedStyle(one, '::after');
+  const words = document.getElementById(one.closest('.card').getAttribute('aria-describedby'));
+  return {shapes: ['--ds', '--ps', '--rs', '--bs'].map((name) => drawn.getPropertyValue(name)),
+    masks: drawn.maskImage.split('url(').length - 1, seen: parseFloat(drawn.width) * parseFloat(drawn.height),
+    ground: [drawn.backgroundColor, drawn.backgroundImage], ink: getComputedStyle(document.body).color,
+    word: words?.textContent.trim() ?? ''};
+})"""
+
 
 @pytest.mark.parametrize("path", ["/", "/board/?open=all", "/plan/?selection=all", "/drift/"])
 def test_nothing_moves_for_those_who_asked_for_no_motion(site, page, live_server, path):
@@ -40,6 +50,23 @@ def test_lamps_have_a_shape_and_a_word_in_forced_colours(site, page, live_server
         lamps = page.evaluate(LAMPS)
         assert lamps, path
         assert all(lamp["word"] and lamp["shape"] > 0 for lamp in lamps), (path, lamps)
+
+
+def test_the_four_lamps_of_a_card_are_shapes_and_a_sentence_in_forced_colours(site, page, live_server):
+    busy.fill(site)
+    page.emulate_media(forced_colors="active")
+    page.goto(f"{live_server.url}/board/?open=all")
+    cards = page.evaluate(FOURS)
+    assert cards
+    for card in cards:
+        assert len(card["shapes"]) == 4
+        assert all(card["shapes"]), card
+        assert card["masks"] == 4, card
+        assert card["seen"] > 0, card
+        assert card["ground"] == [card["ink"], "none"], card
+        assert card["word"], card
+    drawn = {shape for card in cards for shape in card["shapes"]}
+    assert len(drawn) >= 4, "staged, not yet, as it should be and in trouble do not look alike"
 
 
 def test_a_move_by_keyboard_is_announced_and_so_is_a_refused_one(site, page, live_server):

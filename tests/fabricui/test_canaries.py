@@ -47,6 +47,9 @@ def account(client, canaries):
     dora.post(login, {"login": "dora", "password": password + "x"})
     dora.post(login, {"login": password, "password": "dora"})  # in the wrong field
     assert dora.post(login, {"login": "dora", "password": password}).status_code == 302
+    own, change = canaries.make("own password"), reverse("account_change_password")
+    dora.post(change, {"oldpassword": password, "password1": own, "password2": own + "x"})
+    assert dora.post(change, {"oldpassword": password, "password1": own, "password2": own}).status_code == 302
     set_up = reverse("mfa_activate_totp")
     secret = shown_once(r"[A-Z2-7]{32}", dora.get(set_up))
     canaries.note("TOTP secret", secret)
@@ -54,7 +57,7 @@ def account(client, canaries):
     person = User.objects.get(username="dora")
     assert stored_secret(person) == secret
     dora.post(reverse("account_logout"))
-    dora.post(login, {"login": "dora", "password": password})
+    dora.post(login, {"login": "dora", "password": own})
     dora.post(reverse("mfa_authenticate"), {"code": "000000"})
     reset = client.post(reverse("console:person_password", args=[person.public_id]), {"reason": "lost"})
     canaries.note("given password", shown_once(r"(?:[a-z2-9]{4}-){3}[a-z2-9]{4}", reset))

@@ -1,11 +1,16 @@
 """The list of pages that pictures are made of, and that axe reads: complete, and each page is what it says."""
 
+import re
+from pathlib import Path
+
 import pytest
 
+from lab.layout import repository
 from lab.pictures import bare, busy, empty, quiet
 from lab.pictures.pages import NO_PAGE, PAGES
 from lab.pictures.settled import settle
 from lab.pictures.visit import address_of
+from lab.screenshots import DOCS
 from tests.partitions.site import build
 from tests.people import matrix
 
@@ -31,8 +36,6 @@ def test_every_address_that_gives_a_page_is_in_the_list_or_excused():
 
 
 def test_every_error_page_is_in_the_list():
-    from lab.layout import repository
-
     templates = {path.name for path in (repository() / "templates").glob("*.html")} - {"404.html"}
     assert templates <= {page.template for page in PAGES["busy"]}
 
@@ -54,3 +57,18 @@ def test_each_page_answers_as_the_list_says(site, client_of, client):
         if not page.template
     }
     assert got == {page.name: page.status for page in PAGES[site] if not page.template}
+
+
+def test_each_picture_of_the_documents_is_small_has_a_text_and_is_made_by_the_command():
+    """`python -m lab.screenshots --docs` makes them anew; what no document shows is not kept."""
+    folder = repository() / "docs"
+    kept = {path.stem: path.stat().st_size for path in (folder / "pictures").glob("*.png")}
+    assert set(kept) == set(DOCS)
+    assert {name: size for name, size in kept.items() if size > 200_000} == {}
+    shown = {}
+    for document in (repository() / "README.md", *folder.glob("*.md")):
+        for text, address in re.findall(r"!\[([^\]]*)\]\(([^)]+)\)", document.read_text()):
+            assert (document.parent / address).is_file(), f"{document.name} shows {address}"
+            shown[Path(address).stem] = text
+    assert set(shown) == set(DOCS)
+    assert [name for name, text in shown.items() if len(text) < 20] == [], "say what the picture shows"

@@ -12,7 +12,7 @@ from audit.values import SYSTEM
 from deploy.models import Rollout
 from inventory.models import Port
 from partitions.models import Cleaning
-from people.operations import create_token, revoke_token
+from people.operations import create_token, revoke_token, set_password
 
 pytestmark = [pytest.mark.urls("fabricui.register_urls"), pytest.mark.django_db]
 
@@ -95,7 +95,7 @@ def test_a_tenants_person_is_no_operator_whatever_the_scope(provider, left, clie
     assert not Cleaning.objects.exists()
 
 
-@pytest.mark.parametrize("how", ["none", "wrong", "expired", "revoked", "closed"])
+@pytest.mark.parametrize("how", ["none", "wrong", "expired", "revoked", "closed", "given"])
 def test_no_valid_token_no_word(provider, left, client, how):
     row, text = token(provider.otto, days=-1 if how == "expired" else 1)
     if how == "revoked":
@@ -103,6 +103,8 @@ def test_no_valid_token_no_word(provider, left, client, how):
     if how == "closed":
         provider.otto.is_active = False
         provider.otto.save()
+    if how == "given":  # its person still has the password that an administrator made
+        set_password(person=provider.otto, password="a given password", actor=SYSTEM, is_given=True)
     answer = post(client, {"none": "", "wrong": "fui_nonsense"}.get(how, text), BODY)
     assert (answer.status_code, answer.json()["error"]) == (401, "token_refused")
     assert Event.objects.filter(action="partitions:server:clean-refused").count() == 1

@@ -224,6 +224,9 @@ def test_the_command_gives_somebody_back_who_lost_everything(olga, client):
     call_command("reset_second_factor", "olga", "--reason", "Ada vouched for her", stdout=out)
     password = out.getvalue().splitlines()[0].rpartition(" ")[2]
     assert client.post(LOGIN, {"login": "olga", "password": password}).status_code == 302
+    assert client.get("/operators/").url == "/account/password/"
+    own = "a password of her own"
+    client.post("/account/password/", {"oldpassword": password, "password1": own, "password2": own})
     assert client.get("/operators/").url == SET_UP
     assert recorded(Action.SECOND_FACTOR_REMOVE)[0].reason == "Ada vouched for her"
     assert password not in str(list(Event.objects.values()))

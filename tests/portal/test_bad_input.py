@@ -9,7 +9,7 @@ from django.urls import reverse
 from inventory.models import Server
 from partitions.models import Partition
 from people.errors import BadName, TenantExists
-from people.models import Tenant, User
+from people.models import Tenant, Token, User
 from people.names import only_seen
 from people.operations import create_person, create_tenant
 from subnet.partitions_conf import parse_strict
@@ -17,6 +17,7 @@ from tests.api.callers import Caller, is_problem
 from tests.people import matrix
 from tests.people.everything import everything
 from tests.people.test_roles import undone
+from webhooks.models import Endpoint
 
 pytestmark = pytest.mark.django_db
 
@@ -70,6 +71,21 @@ def test_no_tenant_and_no_person_has_a_character_that_nobody_sees(db, name):
         create_person(username="x", password="a long enough password", name=name, actor=SYSTEM)
     assert not Tenant.objects.exists()
     assert not User.objects.exists()
+
+
+@pytest.mark.parametrize("name", ["on\u202ecall", "on\u200bcall", "on\ncall", "\ue000x"])
+def test_no_token_and_no_webhook_has_a_character_that_nobody_sees(client_of, olga, name):
+    olga.role = User.Role.ADMIN
+    olga.save()
+    client = client_of(olga)
+    for address, more in (
+        (reverse("tokens"), {"days": "30", "scopes": ["server:cleaned"]}),
+        (reverse("webhooks:endpoints"), {"url": "https://hooks.example.com/x", "kinds": ["stuck"]}),
+    ):
+        answer = client.post(address, {"name": name, **more})
+        assert answer.status_code == 422
+        assert client.post(address, {"name": " on call ", **more}).status_code == 201
+    assert [token.name for token in Token.objects.all()] == [row.name for row in Endpoint.objects.all()] == ["on call"]
 
 
 def test_what_a_provider_says_is_kept_without_them():

@@ -31,7 +31,7 @@ from portal import asking, moves, own_partitions
 from portal.door import Seat
 from portal.evidence import asking as evidence
 from portal.evidence import signing
-from portal.models import SignedEvidence, StorageOffer
+from portal.models import SignedEvidence, StorageOffer, Turn
 from probes.models import IsolationCheck
 from subnet.pkey import PKey
 from tests.api.callers import EVERYTHING, Caller
@@ -118,7 +118,12 @@ def two(db, client_of) -> Two:
     IsolationCheck.objects.filter(sender=server, target=theirs).update(
         state="DONE", verdict="ISOLATED", finished_at=timezone.now()
     )
+    theirs_too = Turn.objects.create(
+        tenant=bert, subnet=research.subnet, asked_by=other, asked_at=timezone.now(), state="OPERATOR", why="unsafe",
+        told="canary",
+    )  # fmt: skip
     of_bert = {
+        site.arguments["api:turns_one"][0]: theirs_too.public_id,
         site.arguments["portal:evidence_document"][1]: wanted.public_id,
         site.arguments["api:requests_one"][0]: wish.public_id,
         acme.public_id: bert.public_id, server.public_id: theirs.public_id, own_port: their_port,
@@ -245,6 +250,7 @@ SEEN: Final = {
     "TenantEvent": 8,
     "TenantRequest": 1,
     "Token": 2,
+    "Turn": 1,
     "User": 3,
 }
 # No address that is open to her asks for them.
