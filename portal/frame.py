@@ -16,6 +16,7 @@ PAGES: Final = (
     (gettext_lazy("Requests"), "requests", "list-check"),
     (gettext_lazy("Evidence"), "evidence", "shield-check"),
     (gettext_lazy("Activity"), "activity", "history"),
+    (gettext_lazy("Settings"), "settings", "settings"),
 )
 
 

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from portal.views import activity, decisions, evidence, landing, partitions, requests, servers
+from portal.views import activity, decisions, evidence, landing, partitions, requests, servers, settings
 
 app_name = "portal"
 urlpatterns = [
@@ -26,6 +26,11 @@ urlpatterns = [
     path("portal/<str:tenant>/evidence/<str:public_id>/", evidence.document, name="evidence_document"),
     path("portal/<str:tenant>/evidence/<str:public_id>/download/", evidence.download, name="evidence_download"),
     path("portal/<str:tenant>/activity/", activity.activity, name="activity"),
+    path("portal/<str:tenant>/settings/", settings.settings, name="settings"),
+    path("portal/<str:tenant>/settings/webhooks/", settings.endpoints, name="settings_webhooks"),
+    path("portal/<str:tenant>/settings/people/<str:public_id>/role/", settings.person_role, name="person_role"),
+    path("portal/<str:tenant>/settings/people/<str:public_id>/remove/", settings.person_remove, name="person_remove"),
+    path("portal/<str:tenant>/settings/tokens/<str:key>/revoke/", settings.token_revoke, name="settings_token_revoke"),
     path("requests/", decisions.requests, name="operator_requests"),
     path("requests/offer/", decisions.offer, name="operator_offer"),
     path("requests/<str:public_id>/", decisions.request_page, name="operator_request"),

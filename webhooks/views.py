@@ -4,7 +4,8 @@ An endpoint's own page and its buttons serve a tenant's administrators as they s
 decide. A tenant's list is for the room of tenants to show, with `list_page`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from django import forms
@@ -25,6 +26,8 @@ from webhooks.errors import WebhookRefused
 from webhooks.kinds import OF_OPERATORS, OF_TENANTS, WORDS
 from webhooks.models import Endpoint
 from webhooks.terms import PAUSES
+
+type Around = Mapping[str, object]
 
 SHOWN: Final = 30  # of its newest messages
 
@@ -51,20 +54,21 @@ def _create(request: HttpRequest) -> HttpResponse:
 
 
 @sensitive_variables("secret")
-def create(request: HttpRequest, *, tenant: Tenant | None) -> HttpResponse:
+def create(request: HttpRequest, *, tenant: Tenant | None, around: Around | None = None) -> HttpResponse:
     """Make an endpoint of `tenant`, or of the operators, of what was posted. The caller has seen to who may."""
+    page = partial(list_page, request, tenant=tenant, may_act=True, around=around)
     form = EndpointForm(request.POST)
     kinds = request.POST.getlist("kinds")
     if not form.is_valid():
-        return list_page(request, tenant=tenant, may_act=True, form=form, status=422)
+        return page(form=form, status=422)
     try:
         made, secret = operations.create_endpoint(
             **form.cleaned_data, kinds=kinds, tenant=tenant, actor=actor_of(request.user)
         )
     except WebhookRefused as refusal:
         form.add_error(None, str(refusal))
-        return list_page(request, tenant=tenant, may_act=True, form=form, status=422)
-    return list_page(request, tenant=tenant, may_act=True, status=201, made=made, secret=secret)
+        return page(form=form, status=422)
+    return page(status=201, made=made, secret=secret)
 
 
 def list_page(
@@ -74,11 +78,16 @@ def list_page(
     may_act: bool,
     form: EndpointForm | None = None,
     status: int = 200,
+    around: Around | None = None,
     **made: object,
 ) -> HttpResponse:
-    """The endpoints of `tenant`, or of the operators, with the form for another one. One query."""
+    """The endpoints of `tenant`, or of the operators, with the form for another one. One query.
+
+    `around` is what the page of a room above stands in: its `base` template, and what that one needs.
+    """
     kinds = OF_OPERATORS if tenant is None else OF_TENANTS
     shown = {
+        **(around or {}),
         "rows": [(row, words_of(row)) for row in Endpoint.objects.filter(tenant=tenant).order_by("name", "pk")],
         "form": form or EndpointForm(),
         "offered": [(kind.value, WORDS[kind]) for kind in kinds],

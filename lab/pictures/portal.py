@@ -1,13 +1,18 @@
 """Acme's people with their requests, and a person who acts for two tenants."""
 
+from datetime import timedelta
+
 from django.utils import timezone
 
+from audit.values import SYSTEM
 from lab.pictures.settled import Site
 from people.models import Tenant, TenantRole, User
+from people.operations import create_token
 from portal import asking, deciding
 from portal.door import Seat
 from portal.evidence import asking as evidence_asking
 from portal.evidence import signing
+from webhooks.operations import create_endpoint
 
 WHY = "the new model needs them"
 
@@ -20,6 +25,10 @@ def fill(site: Site, people: dict[str, User], places: dict[str, list[object]]) -
         User.objects.create(username=name, first_name=name.title()) for name in ("max", "dora")
     )
     TenantRole.objects.create(user=people["max"], tenant=acme, role=TenantRole.Role.MEMBER)
+    people["anna"] = User.objects.create(username="anna", first_name="Anna")
+    TenantRole.objects.create(user=people["anna"], tenant=acme, role=TenantRole.Role.ADMIN)
+    create_token(person=people["max"], name="deploy", lifetime=timedelta(days=30), actor=SYSTEM, tenant=acme)
+    create_endpoint(name="chat", url="https://chat.example/x", kinds=["rollout"], actor=SYSTEM, tenant=acme)
     for tenant in (acme, provider.bert):
         TenantRole.objects.create(user=people["both"], tenant=tenant, role=TenantRole.Role.VIEWER)
     seat = Seat(people["max"], Tenant.objects.get(pk=acme.pk), TenantRole.Role.MEMBER)
@@ -29,7 +38,8 @@ def fill(site: Site, people: dict[str, User], places: dict[str, list[object]]) -
     deciding.decline(request=storage, actor=provider.olga, answer="It is full until Friday.")
     evidence = evidence_asking.ask(seat=seat)
     signing.tick(now=timezone.now())
-    of_acme: dict[str, list[object]] = {"servers": [], "partitions": [], "requests": [], "evidence": [], "activity": []}
+    of_acme: dict[str, list[object]] = {"servers": [], "partitions": [], "requests": [], "evidence": []}
+    of_acme |= {"activity": [], "settings": [], "settings_webhooks": []}
     of_acme |= {"evidence_document": [evidence.public_id], "server": [provider.servers[0].public_id]}
     of_acme |= {"partition": [site.training.public_id], "request": [more.public_id]}
     places |= {f"portal:{name}": [acme.public_id, *rest] for name, rest in of_acme.items()}

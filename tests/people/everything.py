@@ -153,6 +153,10 @@ def everything() -> Everything:
     for step in ("", "_suspend", "_resume", "_empty", "_finish"):
         arguments[f"console:tenant{step}"] = [provider.acme.public_id]
     arguments["console:tenant_policy"] = [provider.acme.public_id]
+    narrow, _ = create_token(
+        person=people["member"], name="narrow", lifetime=timedelta(days=1), actor=SYSTEM, tenant=provider.acme
+    )
+    ids |= {"viewer": people["viewer"].public_id, "token": narrow.token_key}
     _portal(arguments, ids, provider.acme.public_id)
     arguments |= _requests(people["member"], provider)
     arguments |= _evidence(people["member"], provider.acme)
@@ -166,6 +170,8 @@ def everything() -> Everything:
         "portal:move": {
             "server": ids["server"], "source": site.training.public_id, "target": site.inference.public_id,
         },
+        "portal:settings": {"name": "Nina", "role": "VIEWER"},
+        "portal:person_role": {"role": "MEMBER"},
         "portal:take_back": {"server": ids["server"]},
         "portal:operator_offer": {"partition": site.storage.public_id},
         "console:tenant_policy": {"moves": "ALONE", "most_partitions": "4", "most_rollouts_per_hour": "2"},
@@ -200,12 +206,26 @@ def _of_the_api(site, ids, drift, probed, check, look) -> dict[str, list[object]
 
 def _portal(arguments, ids, acme) -> None:
     """What stands in the addresses of a tenant's pages."""
-    pages = ("servers", "partitions", "move", "take_back", "try_again", "evidence_key", "evidence_verifier", "activity")
+    pages = (
+        "servers",
+        "partitions",
+        "move",
+        "take_back",
+        "try_again",
+        "evidence_key",
+        "evidence_verifier",
+        "activity",
+        "settings",
+        "settings_webhooks",
+    )
     for name in pages:
         arguments[f"portal:{name}"] = [acme]
     arguments["portal:server"] = [acme, ids["server"]]
     for name in ("partition", "partition_rename", "partition_retire"):
         arguments[f"portal:{name}"] = [acme, ids["partition"]]
+    for name in ("person_role", "person_remove"):
+        arguments[f"portal:{name}"] = [acme, ids["viewer"]]
+    arguments["portal:settings_token_revoke"] = [acme, ids["token"]]
 
 
 def _requests(member, provider) -> dict[str, list[object]]:

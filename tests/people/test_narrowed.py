@@ -20,6 +20,7 @@ OTHERWISE = {
     "console/views/board.py",  # what an answer is remembered under
     "portal/door.py",  # of the seat; and who else administers the tenant
     "portal/turns.py",  # of those who staged, whom no token says
+    "portal/own_people.py", "portal/views/settings.py",  # of the tenant's people, for its administrators
     "portal/activity_models.py", "portal/activity/found.py",  # of those who acted
     "portal/evidence/contents.py", "portal/evidence/signing.py",  # a worker's: of those who asked, and whose names show
 }  # fmt: skip

@@ -128,6 +128,7 @@ def two(db, client_of) -> Two:
         site.arguments["api:requests_one"][0]: wish.public_id,
         acme.public_id: bert.public_id, server.public_id: theirs.public_id, own_port: their_port,
         site.people["viewer"].public_id: other.public_id, site.arguments["token_revoke"][0]: token.token_key,
+        site.arguments["portal:settings_token_revoke"][1]: token.token_key,
         site.arguments["webhooks:endpoint"][0]: webhook.public_id,
         **dict.fromkeys(Partition.objects.filter(tenant=acme).values_list("public_id", flat=True), research.public_id),
     }  # fmt: skip
