@@ -69,3 +69,19 @@ def test_every_page_is_for_everybody_in_both_schemes_and_at_every_width(site, ta
             if found:
                 wrong[page.name] = found
     assert not wrong, "\n".join(f"{name}: {line}" for name, lines in wrong.items() for line in lines)
+
+
+# Not as an element: the policy of the page lets no style of that kind in.
+PALE = """() => {
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync('h1 { color: light-dark(#1a2230, #26303d); }');
+  document.adoptedStyleSheets = [sheet];
+}"""
+
+
+def test_a_fault_of_contrast_in_the_dark_alone_is_found(page, live_server):
+    page.emulate_media(reduced_motion="reduce")
+    page.goto(f"{live_server.url}/rollouts/")
+    assert found_on(page) == []
+    page.evaluate(PALE)
+    assert [line.partition(": <")[0] for line in found_on(page)] == ["in dark: color-contrast"]
