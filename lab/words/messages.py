@@ -63,6 +63,9 @@ SPOKEN: Final = (
     "deploy/qualifying.py", "deploy/readiness.py", "deploy/reproof.py", "deploy/restore.py", "deploy/retirement.py",
     "deploy/rollout.py", "deploy/scanning.py", "deploy/second_reading.py", "deploy/story.py", "deploy/tables.py",
     "deploy/terms.py", "deploy/watching.py",
+    "subnet/census.py", "subnet/closing.py", "subnet/effects.py", "subnet/file_drift.py", "subnet/index.py",
+    "subnet/leaf_copies.py", "subnet/plan.py", "subnet/policy.py", "subnet/policy_language.py", "subnet/posture.py",
+    "subnet/qualification.py", "subnet/readback.py",
     "webhooks/delivering.py", "webhooks/following.py", "webhooks/models.py", "webhooks/operations.py",
     "webhooks/views.py",
 )  # fmt: skip
