@@ -109,11 +109,12 @@ def differences(plan: Plan, labels: Mapping[GUID, str]) -> Iterator[str]:
     for (pkey, partition, before, after), changes in groups.items():
         ports = listed(((one.guid, labels.get(one.guid, "")) for one in changes), len(changes))
         if after is None:
-            yield f"{ports} no longer in {partition} ({pkey})."
+            yield f"{ports} {'is' if len(changes) == 1 else 'are'} no longer in {partition} ({pkey})."
         elif before is None:
-            yield f"{ports} in {partition} ({pkey}) too, as {after} member{'' if len(changes) == 1 else 's'}."
+            what = f"{after} member" if len(changes) == 1 else f"{after} members"
+            yield f"{ports} {'is' if len(changes) == 1 else 'are'} in {partition} ({pkey}) too, as {what}."
         else:
-            yield f"{ports} {after} instead of {before} in {partition} ({pkey})."
+            yield f"{ports} {'is' if len(changes) == 1 else 'are'} {after} instead of {before} in {partition} ({pkey})."
     for flag in plan.flags:
         yield (
             f"Flag {flag.flag} of {flag.partition} ({flag.pkey}): {_text(flag.flag, flag.after)} instead of "
@@ -128,10 +129,10 @@ def differences(plan: Plan, labels: Mapping[GUID, str]) -> Iterator[str]:
 
 
 def listed(ports: Iterable[tuple[GUID, str]], count: int) -> str:
-    """“srv-001 (0x…) and srv-002 (0x…) are”, cut after a few."""
+    """“srv-001 (0x…), srv-002 (0x…)”, cut after a few."""
     named = [f"{label} ({guid})" if label else f"port {guid}" for guid, label in islice(ports, MOST_PORTS)]
     rest = f" and {count - len(named)} more" if count > len(named) else ""
-    return f"{', '.join(named)}{rest} {'is' if count == 1 else 'are'}"
+    return f"{', '.join(named)}{rest}"
 
 
 def _text(name: str, value: FlagValue) -> str:

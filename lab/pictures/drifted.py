@@ -13,11 +13,14 @@ from subnet.posture import ManagerPosture, checks
 
 ROGUE = "0x0002c904000006f1"
 
+CAUSE = "Somebody wrote another file there: by hand, by a script, or by configuration management."
+DANGER = "OpenSM reads it at its next heavy sweep, which any cable can cause, as it stands."
+
 
 def told(site: Site, kind: str, key: str, *details: str, **facts: object) -> Drift:
     """An open row that was told."""
     now = timezone.now()
-    fields = {"details": list(details), "cause": "Somebody did it.", "facts": facts, "last_seen_at": now,
+    fields = {"details": list(details), "cause": CAUSE, "facts": facts, "last_seen_at": now,
               "first_seen_at": now, "opened_at": now}  # fmt: skip
     row, _ = Drift.objects.get_or_create(
         subnet=site.provider.subnet, kind=kind, key=key, closed_at=None, defaults=fields
@@ -38,7 +41,7 @@ def drifted(site: Site, text: bytes | None = None) -> Drift:
     digest = hashlib.sha256(text).hexdigest()
     StoredFile.objects.get_or_create(digest=digest, defaults={"data": zlib.compress(text), "size": len(text)})
     sentence = "Manager host m1 (master): its partition file is no revision of FabricUI; revision 2 is current."
-    return told(site, "FILE", "m1", sentence, "OpenSM reads it at its next heavy sweep.", host="m1", digest=digest)
+    return told(site, "FILE", "m1", sentence, DANGER, host="m1", digest=digest)
 
 
 def watch(site: Site) -> Watch:

@@ -83,7 +83,8 @@ WORDS: Final = (
     # the operator's pages
     "Unassigned", "mixed", "absent", "unreadable", "discrepancies", "tables", "joined", "left", "Name", "Owner",
     "created", "retired", "renamed", "alone", "joining", "leaving", "Provider", "Look", "Adopt", "Place",
-    "Board", "Rollouts", "Servers", "Managers", "Drift", "Partitions", "Probes", "Audit", "People",
+    "Nothing.", "witness", "Board", "Rollouts", "Servers", "Managers", "Drift", "Partitions", "Probes",
+    "Audit", "People",
 )  # fmt: skip
 LONGEST_ENDING: Final = 12
 

@@ -16,7 +16,7 @@ TERMS = frozenset({
     "SSH", "SMP", "SM", "SHA", "P_Key", "P_Keys", "Key", "PKey", "GUID", "GUIDs", "LID", "HCA", "SIGHUP", "UTC",
     "CSV", "JSON", "API", "PDF", "SVG", "HTTP", "HTTPS", "URL", "DNS", "KV", "MTU", "QP", "GID", "MGID", "Default",
     "full", "limited", "observe", "propose", "write", "master", "standby", "partitions", "conf", "partitions.conf",
-    "KiB", "MiB", "GiB", "MB", "GB", "Gb", "Mb", "ms", "min",
+    "PortRcvConstraintErrors", "ALL", "SA", "KiB", "MiB", "GiB", "MB", "GB", "Gb", "Mb", "ms", "min",
 })  # fmt: skip
 
 
