@@ -281,7 +281,8 @@ def _look_again(story: Story, managers: ManagerHosts, terms: Terms) -> None:
     held = withdrawn(rollout.subnet_id)
     if held and (owed or not is_same_master):
         names = _names(owed)
-        what = f"{names} does not hold revision {revision.number}" if owed else f"{master.name} was not reloaded as master yet"
+        behind = f"{names} does not hold revision {revision.number}"
+        what = behind if owed else f"{master.name} was not reloaded as master yet"
         story.put_off(f"{what}, and nothing is placed or reloaded now. {held}")
         return
     if master in owed and master.digest not in terms.accepted:

@@ -163,7 +163,7 @@ def test_a_stale_plan_says_who_did_what(site, operator):
     provider.move(provider.servers[5], None, site.training)
     answer = operator.post(reverse("console:plan"), fields)
     assert answer.status_code == 409
-    assert "Olga staged a change of srv-006 at" in text(answer)
+    assert "Olga · staged a change of · srv-006 · " in text(answer)
 
 
 def test_four_lamps_of_each_member_of_the_partition_and_of_each_port(site, operator, django_assert_max_num_queries):
