@@ -13,6 +13,9 @@ from django.db import connection
 
 from fabricui.json_lines import JSONLines
 
+# What a table must hold in clear: Django looks sessions up by their key.
+KEPT = {"django_session.session_key": ("session key",)}
+
 
 @dataclass
 class Canaries:
@@ -49,7 +52,7 @@ class Canaries:
                     for column, value in zip(columns, row, strict=True):
                         values += 1
                         held = bytes(value) if isinstance(value, bytes | memoryview) else str(value)
-                        self.look(f"{table}.{column}", held)
+                        self.look(f"{table}.{column}", held, but=KEPT.get(f"{table}.{column}", ()))
         return values
 
 

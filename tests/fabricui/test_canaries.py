@@ -7,13 +7,15 @@ import logging
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 from django.test import Client
 from django.urls import reverse
 
-from audit import keyring
+from audit import keyring, signing, watch
+from audit.models import Seal
+from audit.values import SYSTEM
 from fabricui.settings import openid_providers
-from people.models import User
+from people.models import Tenant, User
 from tests.conftest import PASSWORD
 from tests.fabricui.canaries import Canaries, everything_logged, shown_once
 from tests.fabricui.running import Running, free_port, until
@@ -21,6 +23,7 @@ from tests.inventory.reports import port, said
 from tests.people.codes import code, stored_secret
 from tests.people.everything import everything
 from webhooks.models import Endpoint
+from webhooks.operations import create_endpoint
 
 pytestmark = pytest.mark.django_db
 ENROL = r"fui_enrol_[A-Za-z0-9_-]{20,}"
@@ -109,6 +112,26 @@ def webhook(client, canaries):
     canaries.note("renewed webhook secret", shown_once(HOOK, client.post(renew)))
 
 
+def webhook_of_a_tenant(tenant, canaries):
+    """Its secret is no business of the operators', and nobody's but the tenant's."""
+    url = f"https://hooks.example.com/{canaries.make('path of a tenants webhook')}"
+    _, secret = create_endpoint(name="theirs", url=url, kinds=["rollout"], tenant=tenant, actor=SYSTEM)
+    canaries.note("webhook secret of a tenant", secret)
+
+
+def signed_trail(canaries, settings, folder):
+    """The head of the trail is signed; the private key's text and bytes are the canaries."""
+    settings.AUDIT_SIGNING_KEY_FILE = str(folder / "signing.pem")
+    settings.AUDIT_PUBLIC_KEY_FILE, settings.AUDIT_ANCHOR_FILE = "", str(folder / "anchors.jsonl")
+    signing.make(signing.path())
+    pem = signing.path().read_text()
+    canaries.note("signing key", pem.splitlines()[1])
+    private = load_pem_private_key(pem.encode(), None)
+    canaries.note("signing key in hex", private.private_bytes_raw().hex())
+    watch.every_minute()
+    assert Seal.objects.exists()
+
+
 def walk(client, who, site, canaries):
     """Every page, fragment and export that `who` may get."""
     from tests.people import matrix
@@ -128,7 +151,7 @@ def walk(client, who, site, canaries):
     return walked
 
 
-def test_no_secret_is_seen_anywhere(canaries, settings, client_of):
+def test_no_secret_is_seen_anywhere(canaries, settings, client_of, tmp_path):
     with everything_logged() as lines:
         site = everything()
         admin = client_of(site.people["admin"])
@@ -136,7 +159,10 @@ def test_no_secret_is_seen_anywhere(canaries, settings, client_of):
         account(admin, canaries)
         token_of(operator, canaries)
         webhook(admin, canaries)
+        webhook_of_a_tenant(Tenant.objects.earliest("pk"), canaries)
         enrolled(operator, canaries, settings)
+        signed_trail(canaries, settings, tmp_path)
+        canaries.note("session key", admin.session.session_key)
         for path in ("/metrics", "/readyz"):
             headers = {"Authorization": f"Bearer {settings.METRICS_TOKEN}"}
             canaries.look(path, admin.get(path, headers=headers).content)
@@ -152,7 +178,7 @@ def test_no_secret_is_seen_anywhere(canaries, settings, client_of):
     assert walked["auditor"] > 35
     canaries.look("the log", "\n".join(lines))
     assert canaries.look_through_tables() > 3000
-    assert len(canaries.known) >= 15
+    assert len(canaries.known) >= 21
     assert sorted(canaries.seen) == []
 
 
@@ -180,6 +206,10 @@ def test_secrets_of_the_environment_are_not_seen_when_everything_fails(tmp_path)
     key = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
     canaries.note("manager key", key.decode().splitlines()[3])
     (tmp_path / "manager").write_bytes(key)
+    for name in ("probe", "signing"):
+        file = tmp_path / name
+        signing.make(file)
+        canaries.note(f"{name} key", file.read_text().splitlines()[1])
     broker_password = canaries.make("broker password", 32)
     running = Running(
         FABRICUI_SECRET_KEY=canaries.make("django key", 60),
@@ -189,6 +219,8 @@ def test_secrets_of_the_environment_are_not_seen_when_everything_fails(tmp_path)
         FABRICUI_OIDC_SECRET=canaries.make("OIDC secret"),
         FABRICUI_MFA_KEYS=canaries.make("key of second factors"),
         FABRICUI_MANAGER_KEY_FILE=str(tmp_path / "manager"),
+        FABRICUI_PROBE_KEY_FILE=str(tmp_path / "probe"),
+        FABRICUI_AUDIT_SIGNING_KEY_FILE=str(tmp_path / "signing"),
         FABRICUI_LOG_FORMAT="json",
         FABRICUI_LOG_LEVEL="DEBUG",
     )
@@ -245,6 +277,7 @@ from audit import nudge
 from audit.request_id import request_id
 from deploy.models import Observation
 from inventory.operations import create_subnet
+from audit.models import Seal
 from audit.values import SYSTEM
 subnet = create_subnet(name="lab", actor=SYSTEM)
 look = Observation.objects.create(subnet=subnet, why="plan", requested_at=timezone.now())
