@@ -20,7 +20,7 @@ from tests.portal.test_canary_everywhere import BEHIND_A_ROLE, OWNER, Two, _aske
 pytestmark = pytest.mark.django_db
 __all__ = ["two"]  # the fixture
 READING = ("GET",)
-BESIDE_THE_API = {"Endpoint", "SignedEvidence", "Token"}  # no address of the API asks for them
+BESIDE_THE_API = {"Endpoint", "SignedEvidence", "TenantEvent", "Token"}  # no address of the API asks for them
 
 
 def _open(site: Two) -> set[str]:
