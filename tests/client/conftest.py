@@ -11,6 +11,8 @@ from fabricui.client import door
 from fabricui.client.command_line import main
 from tests.api.conftest import auditor, operator, site, tenant, tina  # noqa: F401  the same site and people
 
+MOST_SLEEPS = 100  # the clock does not move while it sleeps here: a test that waits in vain is to end
+
 
 class Answered(io.BytesIO):
     """A response as urllib gives it."""
@@ -54,6 +56,7 @@ class Shell:
 
     def sleep(self, seconds):
         self.slept.append(seconds)
+        assert len(self.slept) < MOST_SLEEPS, "what is waited for does not come"
         self.while_sleeping()
 
     def as_(self, caller):

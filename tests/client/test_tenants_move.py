@@ -23,7 +23,8 @@ def fabricui(shell, tenant, site):
 
 
 def proven(site):
-    """The open turn rolls out and is proven."""
+    """The open turn rolls out and is proven. What it waits for is given: a reading since the last rollout."""
+    site.provider.observe()
     turn = advance(Turn.objects.get(next_try_at__isnull=False))
     if turn.state == "ROLLING_OUT" and turn.rollout.state == "QUEUED":
         site.provider.settle(turn.rollout)
