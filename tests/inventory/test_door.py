@@ -214,7 +214,10 @@ def test_without_a_cache_servers_still_register(credential, monkeypatch):
 
 
 def test_the_door_has_no_other_address():
-    for path in ("/", "/account/login/", "/board/"):
+    for path in (
+        "/", "/account/login/", "/board/", "/register/v1/../../board/", "/register/v1/..%2f..%2fboard/",
+        "/register/v1/reports/../../../etc/passwd", "/static/..%2fmanage.py",
+    ):  # fmt: skip
         assert Client().get(path).status_code == 404
 
 
