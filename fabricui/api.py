@@ -12,6 +12,7 @@ from partitions.api_plans import Plans, RolloutsFromPlans
 from people.api.resources import Resource
 from portal.api import Requests, StorageOffers
 from portal.api_moves import PartitionsOfAll, StagedChangesOfAll, Turns
+from portal.api_tenants import Tenants
 from probes.api import IsolationChecks, ProbeRuns, ProbeScopes
 
 app_name = "api"
@@ -35,6 +36,7 @@ RESOURCES: Final[dict[str, type[Resource]]] = {
     "probes/isolation": IsolationChecks,
     "requests": Requests,
     "storage-offers": StorageOffers,
+    "tenants": Tenants,
     "audit/events": AuditEvents,
 }
 _AT_LIST: Final = {"get": "list", "post": "create"}

@@ -60,7 +60,7 @@ class BodyLimit:
 
     async def _take(self, scope: Scope, receive: Receive, send: Send, hold: Callable[[int], bool]) -> None:
         chunks: list[bytes] = []
-        is_larger = _stated_length(scope) > MOST_BYTES
+        is_larger = stated_length(scope) > MOST_BYTES
         try:
             async with asyncio.timeout(BODY_DEADLINE_S):
                 more = not is_larger
@@ -116,7 +116,7 @@ class BodyLimit:
         await send({"type": "http.response.body", "body": body})
 
 
-def _stated_length(scope: Scope) -> int:
+def stated_length(scope: Scope) -> int:
     for name, value in scope["headers"]:
         if name.lower() == b"content-length" and value.isdigit() and len(value) <= 15:
             return int(value)

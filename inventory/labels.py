@@ -17,7 +17,8 @@ LONGEST: Final[Mapping[str, int]] = {"rack": 40, "unit": 20, "serial": 64, "tena
 COLUMNS: Final = (KEY, *LONGEST)
 MOST_BYTES: Final = 2_000_000
 MOST_ROWS: Final = 5_000
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
+# How a cell begins that some spreadsheet calculates; the wide ones are = + - @ to those of East Asia.
+FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 _MOST_ERRORS: Final = 50
 
 
@@ -73,12 +74,12 @@ def write_json(rows: Iterable[Mapping[str, str]]) -> str:
 
 def harmless(text: str) -> str:
     """`text` as a cell that no spreadsheet takes for a formula; `_cell` takes the apostrophe away again."""
-    return f"'{text}" if text.startswith((*_FORMULA, "'")) else text
+    return f"'{text}" if text.startswith((*FORMULA, "'")) else text
 
 
 def _cell(text: str) -> str:
     text = text.strip(" ")
-    return text[1:] if text.startswith("'") and text[1:].startswith((*_FORMULA, "'")) else text
+    return text[1:] if text.startswith("'") and text[1:].startswith((*FORMULA, "'")) else text
 
 
 def _csv(text: str, found: LabelFile) -> Sequence[tuple[int, Mapping[str, Any]]]:

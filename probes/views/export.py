@@ -8,6 +8,7 @@ from typing import Any, Final
 from django.http import Http404, HttpRequest, StreamingHttpResponse
 from django.views.decorators.http import require_safe
 
+from inventory.labels import FORMULA
 from people.permissions import reviewer_required
 from probes.models import ProbeRun
 from probes.views.scopes import scope_or_404
@@ -17,8 +18,6 @@ COLUMNS: Final = (
     "public_id", "kind", "profile", "mode", "sender", "target", "rail", "why", "state", "outcome", "finished_at",
     "gbps", "pct_line", "p50_ns", "p99_ns", "samples", "verdict", "link_layer", "is_software", "reason",
 )  # fmt: skip
-# A spreadsheet runs a cell that begins with one of these as a formula; a host's answer may begin with anything.
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 class _Echo:
@@ -57,13 +56,13 @@ def _row(run: ProbeRun) -> dict[str, Any]:
 
 
 def harmless(value: object) -> object:
-    """A cell that no spreadsheet takes for a formula; numbers stay numbers, None is empty."""
+    """A cell that no spreadsheet takes for a formula (a host's answer may begin with anything); None is empty."""
     if value is None:
         return ""
     if isinstance(value, bool | int | float):
         return value
     text = str(value)
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    return f"'{text}" if text.startswith(FORMULA) else text
 
 
 def _csv(rows: Iterator[dict[str, Any]]) -> Iterator[str]:

@@ -50,10 +50,10 @@ def test_only_the_columns_that_are_there_are_said():
     assert read("\ufeffhostname,unit\nsrv-001,\n".encode()).rows[0].labels == {"unit": ""}
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@A1", "\tx", "|x", "%x", "'=1", "''", "'"])
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@A1", "\tx", "|x", "%x", "\uff1d1", "'=1", "''", "'"])
 def test_no_cell_is_a_formula_and_it_comes_back_as_it_was(text):
     line = write_csv([ROW | {"rack": text}]).splitlines()[1]
-    assert not line.split(",")[1].startswith(("=", "+", "-", "@", "\t", "|", "%"))
+    assert not line.split(",")[1].startswith(("=", "+", "-", "@", "\t", "|", "%", "\uff1d"))
     assert harmless(text).startswith("'")
 
 

@@ -192,7 +192,7 @@ def _of_the_api(site, ids, drift, probed, check, look) -> dict[str, list[object]
         "partitions": site.training.public_id, "plans": "all", "looks": look.public_id, "subnets": ids["subnet"],
         "revisions": Rollout.objects.latest("pk").revision.public_id, "rollouts": ids["rollout"],
         "drift": drift.public_id, "probes_scopes": ids["scope"], "probes_runs": ProbeRun.objects.first().public_id,
-        "probes_isolation": check.public_id, "audit_events": 1,
+        "probes_isolation": check.public_id, "audit_events": 1, "tenants": site.provider.acme.public_id,
     }  # fmt: skip
     acts = ("cancel", "confirm", "accept", "check", "release")
     turn = Turn.objects.create(

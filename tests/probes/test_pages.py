@@ -256,7 +256,7 @@ def test_csv_holds_every_run_and_no_formula(measured, client_of):
     assert whole[-1]["gbps"] == 390.0
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@x", "\t=1", "\r=1", "\n=1"])
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@x", "\t=1", "\r=1", "\n=1", "|x", "%x", "\uff1d1"])
 def test_no_cell_is_a_formula(text):
     assert harmless(text) == f"'{text}"
     assert harmless(-1.5) == -1.5
