@@ -14,7 +14,7 @@ from audit.actions import Action
 from audit.once import first_in_a_minute
 from audit.record import record
 from audit.values import Actor, Subject
-from people import operations, suspension
+from people import limits, operations, suspension
 from people.actor import actor_of, person_subject
 from people.models import User
 
@@ -42,6 +42,17 @@ class ClosedAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth has
         except ValidationError:
             refused(address=self.get_client_ip(request), username=credentials.get("username", ""))
             raise
+
+    def _get_login_attempts_cache_key(self, request: HttpRequest, **credentials: Any) -> str:
+        """Whose failures are counted together: those of a name, but apart where its person has signed in before.
+
+        Otherwise anybody who knows an operator's name could keep them out by wrong passwords.
+        """
+        key: str = super()._get_login_attempts_cache_key(request, **credentials)
+        address, username = self.get_client_ip(request), credentials.get("username", "")
+        if limits.has_signed_in_from(username=username, address=address):
+            return f"{key}:{limits.network_of(address)}"
+        return key
 
     def authentication_failed(self, request: HttpRequest, **credentials: Any) -> None:
         """Record a wrong name or password."""
@@ -101,8 +112,8 @@ class ClosedAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth has
 
 
 def refused(*, address: str, username: str) -> None:
-    """Record that `address` was kept from trying to sign in: one event per address and minute."""
-    if first_in_a_minute(action=Action.PERSON_LOGIN_REFUSED, source=address):
+    """Record that `address` was kept from trying to sign in: one event per source and minute."""
+    if first_in_a_minute(action=Action.PERSON_LOGIN_REFUSED, source=limits.network_of(address)):
         with transaction.atomic():
             record(
                 action=Action.PERSON_LOGIN_REFUSED,

@@ -7,7 +7,9 @@ from rest_framework.exceptions import AuthenticationFailed, NotFound
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
-from people import given, operations, suspension
+from audit.request_id import current_address
+from people import given, limits, operations, suspension
+from people.api.problems import Problem
 from people.models import Token
 from people.scopes import scopes_of
 
@@ -25,19 +27,23 @@ class RecordedTokenAuthentication(TokenAuthentication):  # type: ignore[misc]  #
     """knox's tokens, each use recorded once an hour, scope and address, and each refusal once a minute and address.
 
     A view names what a token must be for in `required_scope`. Expired tokens are refused and stay: knox would remove
-    them without a trace.
+    them without a trace. Too many refusals of one address, and too many requests of one person, are told to wait.
     """
 
     def authenticate(self, request: Request) -> tuple[Any, Any] | None:
-        """Give the person and the token, or None without one. Raises AuthenticationFailed."""
+        """Give the person and the token, or None without one. Raises AuthenticationFailed, and Problem (429)."""
         try:
             found: tuple[Any, Token] | None = super().authenticate(request)
         except Rests:
             raise
         except (AuthenticationFailed, UnicodeDecodeError) as error:
             operations.record_token_refused(reason="it is unknown, expired or revoked, or its person is closed out")
+            source = limits.network_of(current_address())
+            _pace("tokens-refused", source, limits.REFUSALS_A_MINUTE, "Too many tokens from there were refused.")
             raise AuthenticationFailed("This token is not valid. Make another one, and send it whole.") from error
         if found is not None:
+            whose = str(found[0].pk)
+            _pace("requests", whose, limits.REQUESTS_A_MINUTE, "This person's tokens asked too often within a minute.")
             operations.record_token_use(token=found[1], scope=scope_of(request))
         return found
 
@@ -58,6 +64,12 @@ class RecordedTokenAuthentication(TokenAuthentication):  # type: ignore[misc]  #
 
     def _cleanup_token(self, auth_token: Token) -> bool:
         return auth_token.is_over
+
+
+def _pace(what: str, source: str, most: int, sentence: str) -> None:
+    seconds = limits.seconds_to_wait(what=what, source=source, most=most)
+    if seconds:
+        raise Problem("too_many_requests", sentence, retry_after_s=seconds)
 
 
 class HasScope(BasePermission):

@@ -15,7 +15,7 @@ from django.http import HttpRequest
 from audit.actions import Action
 from audit.record import record
 from audit.values import Actor
-from people import second_factor
+from people import limits, second_factor
 from people.actor import actor_of, person_subject
 from people.models import User
 
@@ -27,6 +27,7 @@ def signed_in(request: HttpRequest, user: User, **_: Any) -> None:
     if second_factor.has_one(user):
         request.session[second_factor.SHOWN] = True
     _record(Action.PERSON_LOGIN, request, user, by=by)
+    limits.remember_login(username=user.username, address=get_adapter().get_client_ip(request))
 
 
 @receiver(user_logged_out)

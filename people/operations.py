@@ -31,6 +31,7 @@ from people.errors import (
     TenantExists,
     TooManyTokens,
 )
+from people.limits import network_of
 from people.models import Tenant, TenantRole, Token, User
 from people.names import looks, plain_name
 from people.scopes import scopes_of
@@ -311,7 +312,8 @@ def record_token_use(*, token: Token, scope: str) -> None:
 def record_token_refused(*, reason: str, token: Token | None = None) -> None:
     """Record that a token was refused, once a minute and address. What was shown instead of one is not recorded."""
     address = current_address()
-    if not first_in_a_minute(action=Action.TOKEN_REFUSED, source=f"{address}:{token.pk if token else ''}"):
+    source = f"{network_of(address)}:{token.pk if token else ''}"
+    if not first_in_a_minute(action=Action.TOKEN_REFUSED, source=source):
         return
     with transaction.atomic():
         record(

@@ -62,6 +62,7 @@ offer("body_too_large", 413, "The body is too large", "Send at most 1 MiB.")
 offer("unsupported_media_type", 415, "The body is no JSON", "Send JSON, with “Content-Type: application/json”.")
 offer("key_reused", 422, "The Idempotency-Key stands for another request", "Use a new key for each new request.")
 offer("precondition_required", 428, "An edit says what it is an edit of", "Send If-Match with the ETag that you got.")
+offer("too_many_requests", 429, "Too much was asked within a minute", "Wait as long as Retry-After says, then go on.")
 offer("error", 500, "FabricUI made a mistake", "Try again; if it stays, tell the operator the request_id.")
 offer(
     "trail_unavailable", 503, "It could not be recorded, so it was not done", "Try again when the trail takes events."
@@ -79,9 +80,11 @@ class Problem(exceptions.APIException):
         where: str = "",
         mend: str = "",
         errors: tuple[tuple[str, str], ...] = (),
+        retry_after_s: int = 0,
         **more: object,
     ) -> None:
         super().__init__(detail)
+        self.retry_after_s = retry_after_s
         self.kind = CODES[code]
         self.status_code = self.kind.status
         self.sentence, self.where, self.mend, self.errors, self.more = detail, where, mend, errors, more
@@ -110,8 +113,8 @@ def answer(error: Exception, context: Mapping[str, Any]) -> Response | None:
     challenge = getattr(error, "auth_header", None)
     if challenge:
         headers["WWW-Authenticate"] = challenge
-    if problem.kind.name == "trail_unavailable":
-        headers["Retry-After"] = str(RETRY_AFTER_S)
+    if problem.kind.name in ("trail_unavailable", "too_many_requests"):
+        headers["Retry-After"] = str(problem.retry_after_s or RETRY_AFTER_S)
     body = problem.body(context["request"])
     return Response(body, status=problem.status_code, headers=headers, content_type=MEDIA_TYPE)
 

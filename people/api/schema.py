@@ -11,7 +11,10 @@ from rest_framework import serializers
 from people.api.problems import CODES, MEDIA_TYPE
 from people.permissions import may_review
 
-ALWAYS: Final = ("malformed", "invalid", "unauthenticated", "not_for_this_token", "not_found", "trail_unavailable")
+ALWAYS: Final = (
+    "malformed", "invalid", "unauthenticated", "not_for_this_token", "not_found", "too_many_requests",
+    "trail_unavailable",
+)  # fmt: skip
 WITH_BODY: Final = ("body_too_large", "unsupported_media_type")
 
 

@@ -81,7 +81,8 @@ def test_too_many_failures_refuse_even_the_right_password_with_a_sentence(olga, 
 
     for _ in range(3):
         response = sign_in(client)
-        assert response.status_code == 200
+        assert response.status_code == 429
+        assert response["Retry-After"] == "300"
         assert "Too many failed attempts" in response.content.decode()
         assert "wait five minutes" in response.content.decode()
 
@@ -129,7 +130,7 @@ def test_a_flood_from_one_address_gets_a_page_that_says_so(olga, client):
     for _ in range(30):
         client.post(LOGIN, {"login": "olga"})
     response = sign_in(client)
-    assert response.status_code == 429
+    assert (response.status_code, response["Retry-After"]) == (429, "60")
     assert "Wait a minute" in response.content.decode()
     assert len(recorded(Action.PERSON_LOGIN_REFUSED)) == 1
 
