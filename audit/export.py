@@ -43,16 +43,23 @@ def line(event: Event | Mapping[str, Any]) -> str:
 
 
 def record_export(
-    *, actor: Actor, what: str, form: str, events: int, filters: Mapping[str, str] | None = None
+    *,
+    actor: Actor,
+    what: str,
+    form: str,
+    events: int,
+    filters: Mapping[str, str] | None = None,
+    tenant_key: str = "",
 ) -> Event:
     """Record that `actor` took events out of FabricUI: call it before the first of them is given.
 
-    `what` tells it in words, `form` is the format (jsonl, csv, print), `filters` is what was asked for.
+    `what` tells it in words, `form` is the format (jsonl, csv, print), `filters` is what was asked for,
+    `tenant_key` whose events they are.
     """
     after = {"form": form, "events": events, "filters": dict(filters or {})}
     subject = Subject(kind="trail", key="trail", label=what)
     with transaction.atomic():
-        return record(action=Action.TRAIL_EXPORT, actor=actor, subject=subject, after=after)
+        return record(action=Action.TRAIL_EXPORT, actor=actor, subject=subject, after=after, tenant_key=tenant_key)
 
 
 def lines(events: Iterable[Event]) -> Iterator[str]:

@@ -34,6 +34,7 @@ from people.errors import (
 from people.limits import network_of
 from people.models import Tenant, TenantRole, Token, User
 from people.names import looks, plain_name
+from people.permissions import narrowed
 from people.scopes import scopes_of
 
 MOST_TOKENS: Final = 20  # a person's, expired ones as well: they stay until somebody revokes them
@@ -272,15 +273,39 @@ def create_token(
 
 @transaction.atomic
 def create_own_token(
-    *, person: User, name: str, lifetime: timedelta, scopes: Sequence[str], actor: Actor
+    *,
+    person: User,
+    name: str,
+    lifetime: timedelta,
+    scopes: Sequence[str],
+    actor: Actor,
+    tenant: Tenant | None = None,
 ) -> tuple[Token, str]:
-    """Create a token that a person asked for themselves; as `create_token`. Raises TooManyTokens, NoSuchScope too."""
+    """Create a token that a person asked for themselves, of one of their tenants alone or of all that they may.
+
+    As `create_token`. Raises TooManyTokens, NoSuchScope too.
+    """
     User.objects.select_for_update().get(pk=person.pk)
     if Token.objects.filter(user=person).count() >= MOST_TOKENS:
         raise TooManyTokens(f"You have {MOST_TOKENS} tokens. Revoke one that no program needs any more.")
     if not scopes or not set(scopes) <= {scope.name for scope in scopes_of(person)}:
         raise NoSuchScope("A token is for one or more of the things that the page lists.")
-    return create_token(person=person, name=name, lifetime=lifetime, scopes=scopes, actor=actor)
+    if tenant is not None:
+        _require_of_tenant(person, tenant, scopes)
+    return create_token(person=person, name=name, lifetime=lifetime, scopes=scopes, actor=actor, tenant=tenant)
+
+
+def _require_of_tenant(person: User, tenant: Tenant, scopes: Sequence[str]) -> None:
+    """Raise NoSuchScope unless `person` could use each of the scopes as what they are for `tenant`."""
+    as_its_own = narrowed(person, tenant)
+    if not TenantRole.objects.of_person(as_its_own).exists():
+        raise NoSuchScope("You have no role for that tenant. Choose one from the list.")
+    beyond = set(scopes) - {scope.name for scope in scopes_of(as_its_own)}
+    if beyond:
+        raise NoSuchScope(
+            f"What you are for {tenant.name} does not allow {', '.join(sorted(beyond))}. Leave that out, or make the "
+            f"token for all that you may."
+        )
 
 
 @transaction.atomic

@@ -15,8 +15,8 @@ from people import operations
 from people.actor import actor_of
 from people.errors import PeopleError
 from people.fresh import fresh_login_required
-from people.models import Token, User
-from people.permissions import person_required
+from people.models import Tenant, TenantRole, Token, User
+from people.permissions import may_review, person_required
 from people.scopes import Scope, scopes_of
 
 LIFETIMES: Final = (("1", "a day"), ("7", "a week"), ("30", "30 days"), ("90", "90 days"), ("365", "a year"))
@@ -28,9 +28,15 @@ class TokenForm(forms.Form):
     name = forms.CharField(max_length=60)
     days = forms.ChoiceField(choices=LIFETIMES, initial="30")
     scopes = forms.MultipleChoiceField(error_messages={"required": "Say what the token is for."})
+    tenant = forms.ChoiceField(
+        required=False, error_messages={"invalid_choice": "You have no role for that tenant. Choose one from the list."}
+    )
 
-    def __init__(self, *args: Any, offered: list[Scope], **kwargs: Any) -> None:
+    def __init__(self, *args: Any, offered: list[Scope], tenants: list[Tenant], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        narrow = self.fields["tenant"]
+        assert isinstance(narrow, forms.ChoiceField)  # noqa: S101  declared above
+        narrow.choices = [("", ""), *((tenant.public_id, tenant.name) for tenant in tenants)]
         scopes = self.fields["scopes"]
         assert isinstance(scopes, forms.MultipleChoiceField)  # noqa: S101  declared above
         scopes.choices = [(scope.name, scope.words) for scope in offered]
@@ -43,14 +49,14 @@ def tokens(request: HttpRequest) -> HttpResponse:
     """List one's tokens; POST makes one and shows it, this once."""
     if request.method == "POST":
         return _make(request)
-    return _page(request, TokenForm(offered=scopes_of(request.user)))
+    return _page(request, _form(_person(request)))
 
 
 @fresh_login_required
 @sensitive_variables("text")
 def _make(request: HttpRequest) -> HttpResponse:
     person = _person(request)
-    form = TokenForm(request.POST, offered=scopes_of(person))
+    form = _form(person, request.POST)
     if not form.is_valid():
         return _page(request, form, status=422)
     try:
@@ -60,11 +66,12 @@ def _make(request: HttpRequest) -> HttpResponse:
             lifetime=timedelta(days=int(form.cleaned_data["days"])),
             scopes=form.cleaned_data["scopes"],
             actor=actor_of(person),
+            tenant=next((one for one in _tenants(person) if one.public_id == form.cleaned_data["tenant"]), None),
         )
     except PeopleError as refusal:
         form.add_error(None, str(refusal))
         return _page(request, form, status=422)
-    return _page(request, TokenForm(offered=scopes_of(person)), status=201, made=token, text=text)
+    return _page(request, _form(person), status=201, made=token, text=text)
 
 
 @require_POST
@@ -77,11 +84,22 @@ def revoke(request: HttpRequest, key: str) -> HttpResponse:
     return redirect("tokens")
 
 
+def _form(person: User, *posted: Any) -> TokenForm:
+    return TokenForm(*posted, offered=scopes_of(person), tenants=_tenants(person))
+
+
+def _tenants(person: User) -> list[Tenant]:
+    """The tenants that a token may be narrowed to; none for who is but one tenant's, whose token is that anyway."""
+    roles = TenantRole.objects.of_person(person).select_related("tenant").order_by("tenant__name")
+    found = [role.tenant for role in roles]
+    return found if len(found) > 1 or may_review(person) else []
+
+
 def _page(request: HttpRequest, form: TokenForm, *, status: int = 200, **made: object) -> HttpResponse:
     shown = {
         "form": form,
         "offered": scopes_of(request.user),
-        "tokens": Token.objects.visible_to(request.user).order_by("-created"),
+        "tokens": Token.objects.visible_to(request.user).select_related("tenant").order_by("-created"),
         "most": operations.MOST_TOKENS,
         **made,
     }

@@ -26,6 +26,7 @@ urlpatterns = [
     path("portal/<str:tenant>/evidence/<str:public_id>/", evidence.document, name="evidence_document"),
     path("portal/<str:tenant>/evidence/<str:public_id>/download/", evidence.download, name="evidence_download"),
     path("portal/<str:tenant>/activity/", activity.activity, name="activity"),
+    path("portal/<str:tenant>/activity/export/<str:form>/", activity.export, name="activity_export"),
     path("portal/<str:tenant>/settings/", settings.settings, name="settings"),
     path("portal/<str:tenant>/settings/webhooks/", settings.endpoints, name="settings_webhooks"),
     path("portal/<str:tenant>/settings/people/<str:public_id>/role/", settings.person_role, name="person_role"),

@@ -7,11 +7,14 @@ decide. A tenant's list is for the room of tenants to show, with `list_page`.
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from django import forms
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_variables
@@ -30,6 +33,7 @@ from webhooks.terms import PAUSES
 type Around = Mapping[str, object]
 
 SHOWN: Final = 30  # of its newest messages
+LONGEST_BACK: Final = 200  # characters of the address to go back to
 
 
 class EndpointForm(forms.Form):
@@ -83,7 +87,8 @@ def list_page(
 ) -> HttpResponse:
     """The endpoints of `tenant`, or of the operators, with the form for another one. One query.
 
-    `around` is what the page of a room above stands in: its `base` template, and what that one needs.
+    `around` is what the page of a room above stands in: its `base` template, what that one needs, and as `back` the
+    address of its page that leads here, to which each endpoint's own page leads back then.
     """
     kinds = OF_OPERATORS if tenant is None else OF_TENANTS
     shown = {
@@ -106,9 +111,25 @@ def endpoint(request: HttpRequest, public_id: str) -> HttpResponse:
     return _page(request, _found(request, public_id))
 
 
+def way_back(request: HttpRequest) -> str:
+    """The address on this site from where the person came here, as the links of a page above say it; "" for none.
+
+    What an address says is anybody's: one that leads to another site, or that a browser reads as such, is none.
+    """
+    back = request.POST.get("back") or request.GET.get("back") or ""
+    is_ours = back.startswith("/") and len(back) <= LONGEST_BACK
+    return back if is_ours and url_has_allowed_host_and_scheme(back, allowed_hosts=None) else ""
+
+
+def _to_page(request: HttpRequest, found: Endpoint) -> HttpResponse:
+    address, back = reverse("webhooks:endpoint", args=[found.public_id]), way_back(request)
+    return redirect(f"{address}?{urlencode({'back': back})}" if back else address)
+
+
 def _page(request: HttpRequest, found: Endpoint, *, status: int = 200, **more: object) -> HttpResponse:
     shown = {
         "endpoint": found,
+        "back": way_back(request),
         "kinds": words_of(found),
         "waiting": found.deliveries.waiting().count(),
         "deliveries": found.deliveries.order_by("-pk")[:SHOWN],
@@ -149,19 +170,19 @@ def _test(found: Endpoint, request: HttpRequest) -> HttpResponse:
         return _page(request, found, status=409, refusal=_("It is switched off. Switch it on first."))
     operations.send_test(endpoint=found, actor=actor_of(request.user))
     messages.success(request, _("A test is on its way; this page shows what becomes of it."))
-    return redirect("webhooks:endpoint", public_id=found.public_id)
+    return _to_page(request, found)
 
 
 def _on(found: Endpoint, request: HttpRequest) -> HttpResponse:
     operations.switch_on(endpoint=found, actor=actor_of(request.user))
     messages.success(request, _("It is told of what happens from now on."))
-    return redirect("webhooks:endpoint", public_id=found.public_id)
+    return _to_page(request, found)
 
 
 def _off(found: Endpoint, request: HttpRequest) -> HttpResponse:
     operations.switch_off(endpoint=found, actor=actor_of(request.user), because="switched off by a person")
     messages.success(request, _("It is told nothing any more."))
-    return redirect("webhooks:endpoint", public_id=found.public_id)
+    return _to_page(request, found)
 
 
 @sensitive_variables("secret")
@@ -174,7 +195,7 @@ def _remove(found: Endpoint, request: HttpRequest) -> HttpResponse:
     is_ours = found.tenant is None
     operations.remove_endpoint(endpoint=found, actor=actor_of(request.user))
     messages.success(request, _("The webhook is removed."))
-    return redirect("webhooks:endpoints" if is_ours else "/")
+    return redirect(way_back(request) or ("webhooks:endpoints" if is_ours else "/"))
 
 
 test, on, off, secret, remove = _step(_test), _step(_on), _step(_off), _step(_secret), _step(_remove)

@@ -18,6 +18,8 @@ from inventory.models import EnrolmentToken, Server, ServerCredential, Subnet
 from inventory.races import settle
 from inventory.subjects import server_actor, server_subject, token_subject
 from inventory.together import Steps, Wish, answer
+from people.errors import BadName
+from people.names import plain_name
 
 LONGEST_LIFETIME: Final = timedelta(days=7)
 _PATTERN = re.compile(r"[a-z0-9._*?\[\]!-]{1,253}\Z")
@@ -47,16 +49,17 @@ def create_enrolment_token(
     (patterns as in a shell, `r12-*`) and `networks` (`10.1.12.0/24`), each separated by commas, narrow down who may
     use it. Raises InventoryError for no name, fewer than one use, a life of over 7 days, or a scope nobody can meet.
     """
-    if not name.strip() or len(name) > 60 or not name.isprintable():
+    name, rack = _named(name), _named(rack)
+    if not name or len(name) > 60:
         raise InventoryError("Name the token in 1 to 60 characters, for instance after the rack it is for.")
     if not 1 <= uses <= 100_000:
         raise InventoryError(f"A token cannot be for {uses} servers; say how many will use it.")
     if not timedelta(0) < lifetime <= LONGEST_LIFETIME:
         raise InventoryError(f"A token lives for at least a moment and at most {LONGEST_LIFETIME.days} days.")
-    if len(rack) > 60 or not rack.isprintable():
+    if len(rack) > 60:
         raise InventoryError("Name the rack in at most 60 characters.")
     scope = {
-        "rack": rack.strip() or (name.strip() if uses > 1 else ""),
+        "rack": rack or (name if uses > 1 else ""),
         "hostnames": _patterns(hostnames),
         "networks": _networks(networks),
     }
@@ -65,7 +68,7 @@ def create_enrolment_token(
     def change() -> None:
         token = EnrolmentToken.objects.create(
             subnet=subnet,
-            name=name.strip(),
+            name=name,
             digest=digest_of(secret),
             uses_left=uses,
             expires_at=timezone.now() + lifetime,
@@ -76,6 +79,14 @@ def create_enrolment_token(
 
     settle(change)
     return secret
+
+
+def _named(text: str) -> str:
+    """A name as the names of people and tenants are; raise InventoryError for one with characters that nobody sees."""
+    try:
+        return plain_name(text)
+    except BadName as error:
+        raise InventoryError(str(error)) from error
 
 
 def _patterns(text: str) -> str:

@@ -162,6 +162,7 @@ NO_PAGE: Final = {
     "console:as_of_data": "JSON",
     "console:board_matching": "JSON for the board",
     "console:board_new_partition": "a dialog of the board",
+    "portal:activity_export": "a file",
     "portal:evidence_download": "a file",
     "portal:evidence_key": "a file",
     "portal:evidence_verifier": "a file",

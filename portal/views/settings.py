@@ -7,6 +7,7 @@ from typing import Any
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils.translation import gettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_variables
@@ -79,9 +80,15 @@ def _page(request: HttpRequest, seat: Seat, *, status: int = 200, **more: object
         "tokens": _tokens(seat) if is_admin else [],
         "webhooks": _webhooks(seat) if is_admin else [],
         "typed": request.POST,
+        "here": _here(seat),
         **more,
     }
     return render(request, "portal/settings.html", page, status=status)
+
+
+def _here(seat: Seat) -> str:
+    """Where an endpoint's own page, which knows no portal, leads back to."""
+    return reverse("portal:settings", args=[seat.tenant.public_id])
 
 
 def _roles(seat: Seat) -> list[TenantRole]:
@@ -143,7 +150,7 @@ def token_revoke(request: HttpRequest, seat: Seat, key: str) -> HttpResponse:
 @administering
 def endpoints(request: HttpRequest, seat: Seat) -> HttpResponse:
     """The tenant's webhooks; POST adds one and shows its secret, this once."""
-    around = {**frame(seat, "settings"), "base": "portal/base.html"}
+    around = {**frame(seat, "settings"), "base": "portal/base.html", "back": _here(seat)}
     if request.method == "POST":
         return _fresh(lambda asked, seat: webhooks.create(asked, tenant=seat.tenant, around=around))(request, seat)
     return webhooks.list_page(request, tenant=seat.tenant, may_act=True, around=around)

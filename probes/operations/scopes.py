@@ -8,6 +8,8 @@ from audit.record import record
 from audit.values import Actor, Subject
 from inventory.models import Subnet
 from partitions.models import Partition
+from people.errors import BadName
+from people.names import plain_name
 from probes.errors import ProbeRefused
 from probes.models import ProbeHost, ProbeRun, ProbeScope, ProbeSet, ProbeSetMember
 from probes.settings_of_scope import ScopeSettings
@@ -36,7 +38,10 @@ def create_probe_set(
     `note` says on every page of it what the reader must know, for example that its ports are software.
     Raises ProbeRefused for a name that is empty, too long or taken.
     """
-    name = name.strip()
+    try:
+        name = plain_name(name)
+    except BadName as error:
+        raise ProbeRefused(str(error)) from error
     if not name or len(name) > 60:
         raise ProbeRefused("A probe set needs a name of up to 60 characters.")
     Subnet.objects.select_for_update(no_key=True).get(pk=subnet.pk)

@@ -236,3 +236,17 @@ def test_a_person_asks_for_a_new_credential(subnet):
     revoke_credentials(**asked, reason="sold")
     with pytest.raises(InventoryError, match="must enrol anew"):
         ask_for_rotation(**asked)
+
+
+@pytest.mark.parametrize("unseen", ["rack\n1", "rack\u200b 1", "\u202erack 1", "rack\u2028 1"])
+def test_no_name_holds_a_character_that_nobody_sees(subnet, unseen):
+    for names in ({"name": unseen}, {"name": "rack 1", "rack": unseen}):
+        with pytest.raises(InventoryError, match="nobody sees"):
+            create_enrolment_token(subnet=subnet, uses=1, lifetime=timedelta(hours=1), actor=OLGA, **names)
+    assert not EnrolmentToken.objects.exists()
+
+
+def test_a_name_is_kept_in_its_composed_form(subnet):
+    create_enrolment_token(subnet=subnet, name=" Ra\u0308ck ", uses=2, lifetime=timedelta(hours=1), actor=OLGA)
+    row = EnrolmentToken.objects.get()
+    assert (row.name, row.rack) == ("R\u00e4ck", "R\u00e4ck")

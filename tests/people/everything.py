@@ -220,6 +220,7 @@ def _portal(arguments, ids, acme) -> None:
     )
     for name in pages:
         arguments[f"portal:{name}"] = [acme]
+    arguments["portal:activity_export"] = [acme, "csv"]
     arguments["portal:server"] = [acme, ids["server"]]
     for name in ("partition", "partition_rename", "partition_retire"):
         arguments[f"portal:{name}"] = [acme, ids["partition"]]

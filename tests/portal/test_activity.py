@@ -1,6 +1,5 @@
 """Activity: what a tenant is told of, by whom, in its own words; and that nothing of others or of the provider is."""
 
-import pytest
 from django.contrib.auth.models import AnonymousUser
 from django.db import transaction
 from django.utils import timezone
@@ -15,15 +14,11 @@ from partitions.models import Partition
 from people import accounts
 from people.actor import actor_of
 from people.models import Tenant, TenantRole, User
-from people.operations import give_role
-from people.tenant_policy import set_tenant_policy
-from portal import asking, deciding, moves, own_partitions
+from portal import own_partitions
 from portal.activity import found, kinds
 from portal.activity.told import told
-from portal.evidence import asking as evidence
 from portal.models import TenantEvent
 from tests.portal.test_canary_everywhere import MOVING
-from webhooks.operations import create_endpoint
 
 
 def lines(portal, who="max", **asked):
@@ -36,27 +31,6 @@ def lines(portal, who="max", **asked):
 
 def said(portal, who="max", **asked):
     return [f"{one.who.name} {one.words} {one.about.name}" for one in lines(portal, who, **asked)]
-
-
-@pytest.fixture
-def busy(acme):
-    """One of each kind: by Max, by an operator, and the same by Bert's."""
-    site, provider = acme.site, acme.provider
-    max_, bruno = acme.seats["max"], acme.seats["bruno"]
-    moves.move(seat=max_, server=provider.servers[0], source=site.training, target=site.inference)
-    made = own_partitions.create(seat=max_, subnet=provider.subnet, title="eval")
-    own_partitions.rename(seat=max_, partition=made, title="judge")
-    asked = asking.ask_more_servers(seat=max_, subnet=provider.subnet, count=2, why="more")
-    deciding.decline(request=asked, actor=provider.olga, answer="None left until Friday.")
-    create_endpoint(name="chat", url="https://chat.example/x", kinds=["rollout"], actor=actor_of(max_.person),
-                    tenant=acme.acme)  # fmt: skip
-    evidence.ask(seat=max_)
-    set_tenant_policy(tenant=acme.acme, moves="ALONE", most_servers=9, most_partitions=5, most_rollouts_per_hour=6,
-               actor=actor_of(provider.olga), reason="canary reason")  # fmt: skip
-    give_role(person=acme.seats["vera"].person, tenant=acme.acme, role="MEMBER", actor=actor_of(provider.olga))
-    asking.ask_more_servers(seat=bruno, subnet=provider.subnet, count=7, why="canary")
-    own_partitions.create(seat=bruno, subnet=provider.subnet, title="canary")
-    return acme
 
 
 def test_each_kind_is_told_in_the_tenants_own_words(busy):

@@ -125,3 +125,18 @@ def test_webhooks_are_added_in_the_portal(portal, anna):
     assert "chat" in anna.get(portal.address("settings")).content.decode()
     wrong = post(portal, anna, "settings_webhooks", name="in", url="https://10.0.0.1/x", kinds=["rollout"])
     assert wrong.status_code == 422
+
+
+def test_who_looked_after_a_webhook_comes_back_to_settings(portal, anna):
+    here = portal.address("settings")
+    made = post(portal, anna, "settings_webhooks", name="chat", url="https://chat.example/x", kinds=["rollout"])
+    assert f'<a class="btn" href="{here}">' in made.content.decode()
+    endpoint = Endpoint.objects.get(name="chat")
+    its = f"/webhooks/{endpoint.public_id}/"
+    for page in ("settings", "settings_webhooks"):
+        assert f'href="{its}?back={here}"' in anna.get(portal.address(page)).content.decode(), page
+    text = anna.get(its, {"back": here}).content.decode()
+    assert f'<a href="{here}">' in text
+    assert f'<input type="hidden" name="back" value="{here}">' in text
+    assert anna.post(f"{its}off/", {"back": here}).url == f"{its}?back={here.replace('/', '%2F')}"
+    assert anna.post(f"{its}remove/", {"back": here}).url == here

@@ -82,6 +82,12 @@ def test_a_probe_set_names_ports_and_needs_no_partition(site):
         operations.create_probe_set(subnet=site.provider.subnet, name="rdma GUESTS", actor=SYSTEM)
 
 
+@pytest.mark.parametrize("unseen", ["RDMA\nguests", "RDMA\u200b guests", "\u202eguests"])
+def test_a_probe_set_has_a_name_that_is_seen(site, unseen):
+    with pytest.raises(ProbeRefused, match="nobody sees"):
+        operations.create_probe_set(subnet=site.provider.subnet, name=unseen, actor=SYSTEM)
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [("profiles", ()), ("profiles", ("nonsense",)), ("profiles", tuple(f"model:qwen3-8b@{n}" for n in range(1, 15))),

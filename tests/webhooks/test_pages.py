@@ -134,3 +134,20 @@ def test_it_asks_again_who_somebody_is(admin, settings):
     page = admin.post(LIST, FORM)
     assert page.status_code == 200
     assert not Endpoint.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "back",
+    [
+        "https://evil.example/", "//evil.example/", "/\\evil.example/", "///evil.example/", "javascript:alert(1)",
+        "evil.example", "/\t/evil.example/", "/" + "x" * 300, "",
+    ],
+)  # fmt: skip
+def test_the_way_back_leads_to_no_other_site(admin, back):
+    admin.post(LIST, FORM)
+    its = reverse("webhooks:endpoint", args=[Endpoint.objects.get().public_id])
+    text = admin.get(its, {"back": back}).content.decode()
+    assert "evil.example" not in text.partition("<main")[2]
+    assert 'name="back"' not in text
+    assert admin.post(f"{its}off/", {"back": back}).url == its
+    assert admin.post(f"{its}remove/", {"back": back}).url == LIST
