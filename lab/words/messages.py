@@ -7,6 +7,7 @@ and no program of gettext is needed.
 import ast
 import re
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -68,6 +69,16 @@ SPOKEN: Final = (
     "subnet/qualification.py", "subnet/readback.py",
     "webhooks/delivering.py", "webhooks/following.py", "webhooks/models.py", "webhooks/operations.py",
     "webhooks/views.py",
+    # probes
+    "probes/accept.py", "probes/advice.py", "probes/attempt.py", "probes/attempts.py", "probes/crossing.py",
+    "probes/evidence.py", "probes/forgeable.py", "probes/forms.py", "probes/heat.py", "probes/histogram.py",
+    "probes/isolation.py", "probes/judgement.py", "probes/kv_models.py", "probes/lamps.py", "probes/members.py",
+    "probes/on_host.py", "probes/orders.py", "probes/path_checks.py", "probes/planning.py",
+    "probes/profiles.py", "probes/running.py", "probes/session.py", "probes/settings_of_scope.py",
+    "probes/verdict.py", "probes/windows.py",
+    "probes/operations/hosts.py", "probes/operations/incidents.py", "probes/operations/isolation.py",
+    "probes/operations/now.py", "probes/operations/scopes.py", "probes/templatetags/probes.py",
+    "probes/views/incidents.py", "probes/views/isolation.py", "probes/views/scopes.py", "probes/views/settings.py",
 )  # fmt: skip
 CALLS: Final = {
     "gettext": (None, 0, None), "gettext_lazy": (None, 0, None), "_": (None, 0, None),
@@ -85,8 +96,11 @@ WORDS: Final = (
     "created", "retired", "renamed", "alone", "joining", "leaving", "Provider", "Look", "Adopt", "Place",
     "Nothing.", "witness", "Board", "Rollouts", "Servers", "Managers", "Drift", "Partitions", "Probes",
     "Audit", "People",
+    # probes
+    "before", "after", "succeeded", "sender", "target", "{hours} h",
 )  # fmt: skip
 LONGEST_ENDING: Final = 12
+PERCENT: Final = re.compile(r"%(?:\.\d+|0\d+)?[sdrgfx]")
 
 
 class Message(NamedTuple):
@@ -231,7 +245,15 @@ def spoken(source: str) -> Iterator[Message]:
             and id(node) not in passed
             and _is_sentence(node.value.strip())
         ):
-            yield Message(CONTEXT, node.value, None)
+            yield Message(CONTEXT, _of_percents(node.value), None)
+
+
+def _of_percents(text: str) -> str:
+    """A text that `%` fills, as the program on probe hosts writes them, with a name for each value."""
+    if not PERCENT.search(text):
+        return text
+    at = count(1)
+    return PERCENT.sub(lambda _: f"{{value{next(at)}}}", text).replace("%%", "%")
 
 
 def _ending(one: ast.expr) -> list[ast.expr]:
