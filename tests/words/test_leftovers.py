@@ -32,8 +32,8 @@ TYPED = {
 }  # fmt: skip
 
 
-def pages():
-    names = {name for (name, verb), _ in matrix.rows().items() if verb == "GET" and name.startswith("console:")}
+def pages(room):
+    names = {name for (name, verb), _ in matrix.rows().items() if verb == "GET" and name.startswith(f"{room}:")}
     return sorted(names)
 
 
@@ -53,9 +53,10 @@ def russian(db, client_of):
     return client_of(User.objects.get(pk=admin.pk)), site
 
 
-def test_the_operators_pages_leave_no_english(russian):
+@pytest.mark.parametrize("room", ["console", "probes"])
+def test_the_operators_pages_leave_no_english(russian, room):
     client, site = russian
-    found = {name: words for name in pages() if (words := english_on(client, site, name))}
+    found = {name: words for name in pages(room) if (words := english_on(client, site, name))}
     assert found == {}
 
 
