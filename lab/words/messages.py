@@ -69,6 +69,15 @@ SPOKEN: Final = (
     "subnet/qualification.py", "subnet/readback.py",
     "webhooks/delivering.py", "webhooks/following.py", "webhooks/models.py", "webhooks/operations.py",
     "webhooks/views.py",
+    # what the manager hosts, the subnet's files and its ports say
+    "remote/errors.py", "remote/fingerprint.py", "remote/local.py", "remote/manager_host.py", "remote/path_record.py",
+    "remote/posting.py", "remote/probe_host.py", "remote/shell.py", "remote/ssh.py", "remote/syslog.py",
+    "remote/watch_verbs.py", "people/openid.py",
+    "subnet/adoption.py", "subnet/adoption_proof.py", "subnet/errors.py", "subnet/guid.py", "subnet/listing.py",
+    "subnet/listing_readers.py", "subnet/pkey.py", "subnet/rebase.py", "subnet/strict_reader.py", "subnet/table.py",
+    "subnet/witness.py", "subnet/opensm_reading/causes.py", "subnet/opensm_reading/log.py",
+    "subnet/opensm_reading/notes.py", "subnet/opensm_reading/on_fabric.py", "subnet/opensm_reading/parser.py",
+    "subnet/opensm_reading/whole.py",
     # probes
     "probes/accept.py", "probes/advice.py", "probes/attempt.py", "probes/attempts.py", "probes/crossing.py",
     "probes/evidence.py", "probes/forgeable.py", "probes/forms.py", "probes/heat.py", "probes/histogram.py",
@@ -100,7 +109,7 @@ WORDS: Final = (
     "before", "after", "succeeded", "sender", "target", "{hours} h",
 )  # fmt: skip
 LONGEST_ENDING: Final = 12
-PERCENT: Final = re.compile(r"%(?:\.\d+|0\d+)?[sdrgfx]")
+PERCENT: Final = re.compile(r"%(?:\.\d+|0\d+)?[sdrgfx]|\{\}")  # where “%” or “format” put a value
 
 
 class Message(NamedTuple):
@@ -249,7 +258,7 @@ def spoken(source: str) -> Iterator[Message]:
 
 
 def _of_percents(text: str) -> str:
-    """A text that `%` fills, as the program on probe hosts writes them, with a name for each value."""
+    """A text that `%` or `format` fills, with a name for each value."""
     if not PERCENT.search(text):
         return text
     at = count(1)
