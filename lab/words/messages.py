@@ -106,7 +106,9 @@ WORDS: Final = (
     "Nothing.", "witness", "Board", "Rollouts", "Servers", "Managers", "Drift", "Partitions", "Probes",
     "Audit", "People",
     # probes
-    "before", "after", "succeeded", "sender", "target", "{hours} h",
+    "before", "after", "succeeded", "sender", "target", "consents", "fabric", "server", "{hours} h",
+    "{minutes} min old", "{hours} h old", "{days} days old", "{percent} % of the line", "{percent} % of the best pair",
+    "worst of {percent} % of the line", "worst of {percent} % of the best pair",
 )  # fmt: skip
 LONGEST_ENDING: Final = 12
 PERCENT: Final = re.compile(r"%(?:\.\d+|0\d+)?[sdrgfx]|\{\}")  # where “%” or “format” put a value

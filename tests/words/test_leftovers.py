@@ -67,7 +67,9 @@ CAUSES = {
     "UNPROVEN": "Port 0x0002c90400000101 is not on the fabric, so what it holds is not proven.",
     "REFUSED": "No registered SM is standby, so a takeover could bring nothing proven. Enrol a second manager host, or "
     "start OpenSM on it and wait until it is standby.",
-    "RESTORED": "The files of revision 1 are back on every manager host, and the fabric holds them again.",
+    "RESTORED": "Port 0x0002c90400000101 of srv-001 (LID 7) holds 0xac41 at index 3, which it should not. Stop what "
+    "uses it; it can still reach that partition. The files of revision 1 are back on every manager host. The fabric "
+    "holds them again.",
     "STUCK": "Port 0x0002c90400000101 of srv-001 (LID 7) does not hold 0x8010, which it should. Putting revision 1 "
     "back failed 3 times: The partition file on m1 and m2 is not the file of revision 1. Put the file of revision 1 "
     "(SHA-256 0123456789ab…) on each manager host, make the master reload it, and look at the fabric. Then let go of "
