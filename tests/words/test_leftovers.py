@@ -28,6 +28,7 @@ TYPED = {
     "console:board_new_partition": {"over"},
     "console:audit": {"people", "Print"},  # what a filter wants, and the name of a format
     "console:audit_event": {"rule", "run", "sentence", "system"},  # the event's own words
+    "probes:overview": {"prefill", "decode"},
     "console:difference": {"byhand"},  # a partition that only the found file has
 }  # fmt: skip
 
@@ -45,19 +46,30 @@ def english_on(client, site, name):
     return {word: text for word, text in found.items() if text != HEAD and word not in TYPED.get(name, ())}
 
 
+def speaking_russian(site, persona, client_of):
+    person = site.people[persona]
+    User.objects.filter(pk=person.pk).update(language="ru")
+    return client_of(User.objects.get(pk=person.pk))
+
+
 @pytest.fixture
 def russian(db, client_of):
     site = everything()
-    admin = site.people["admin"]
-    User.objects.filter(pk=admin.pk).update(language="ru")
-    return client_of(User.objects.get(pk=admin.pk)), site
+    return speaking_russian(site, "admin", client_of), site
 
 
-@pytest.mark.parametrize("room", ["console", "probes"])
+@pytest.mark.parametrize("room", ["console", "probes", "portal"])
 def test_the_operators_pages_leave_no_english(russian, room):
     client, site = russian
     found = {name: words for name in pages(room) if (words := english_on(client, site, name))}
-    assert found == {}
+    assert found == {}, found
+
+
+def test_the_tenants_pages_leave_no_english(db, client_of):
+    site = everything()
+    client = speaking_russian(site, "owner", client_of)
+    found = {name: words for name in pages("portal") if (words := english_on(client, site, name))}
+    assert found == {}, found
 
 
 CAUSES = {
