@@ -106,7 +106,8 @@ WORDS: Final = (
     "Nothing.", "witness", "Board", "Rollouts", "Servers", "Managers", "Drift", "Partitions", "Probes",
     "Audit", "People",
     # probes
-    "before", "after", "succeeded", "sender", "target", "consents", "fabric", "server", "{hours} h",
+    "before", "after", "succeeded", "sender", "target", "consents", "fabric", "server", "Profiles", "Interval", "Load",
+    "Milliseconds.", "{hours} h",
     "{minutes} min old", "{hours} h old", "{days} days old", "{percent} % of the line", "{percent} % of the best pair",
     "worst of {percent} % of the line", "worst of {percent} % of the best pair",
 )  # fmt: skip
