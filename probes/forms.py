@@ -1,5 +1,6 @@
 """The settings of a scope as a form; what is allowed is decided by `probes.settings_of_scope`."""
 
+from collections.abc import Callable
 from typing import Any
 
 from django import forms
@@ -13,7 +14,7 @@ from probes.schedule import LoadMode
 from probes.settings_of_scope import MIB, ScopeSettings
 
 # Django writes the choices of a list itself, so they are put into the reader's language when it does.
-_told = lazy(lambda words: str(said(words)), str)
+_told: Callable[[str], Any] = lazy(lambda words: str(said(words)), str)
 
 
 class SettingsForm(forms.Form):
