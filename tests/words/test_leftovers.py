@@ -8,12 +8,10 @@ from django.utils import timezone
 from deploy.models import Rollout, RolloutStep
 from people.models import User
 from people.said import in_language, patterns
-from probes.kv_models import MODELS
-from probes.profiles import NAMES
 from tests.people import matrix
 from tests.people.everything import everything
 from tests.people.test_roles import ask
-from tests.words.leftovers import WORD, leftovers, row_words
+from tests.words.leftovers import leftovers, row_words
 
 # Said by the trail in the head of every page, as soon as it is in SPOKEN it is no exception any more.
 HEAD = "The audit trail is young: its first check has still to run."
@@ -30,13 +28,6 @@ TYPED = {
     "console:board_new_partition": {"over"},
     "console:audit": {"people", "Print"},  # what a filter wants, and the name of a format
     "console:audit_event": {"rule", "run", "sentence", "system"},  # the event's own words
-    "probes:overview": {"prefill", "decode"},
-    # names of profiles, of models and of the figures of the evidence
-    "probes:series": set(WORD.findall(" ".join([*NAMES, *(model.title for model in MODELS)]))) | {"prefill"},
-    "portal:evidence": {"Python", "root"},
-    "portal:evidence_document": {"root"},
-    "portal:server": {"NCCL", "UCX"},
-    "portal:settings_webhooks": {"https"},
     "console:difference": {"byhand"},  # a partition that only the found file has
 }  # fmt: skip
 
@@ -66,17 +57,10 @@ def russian(db, client_of):
     return speaking_russian(site, "admin", client_of), site
 
 
-@pytest.mark.parametrize("room", ["console", "probes", "portal"])
+@pytest.mark.parametrize("room", ["console", "portal"])
 def test_the_operators_pages_leave_no_english(russian, room):
     client, site = russian
     found = {name: words for name in pages(room) if (words := english_on(client, site, name))}
-    assert found == {}, found
-
-
-def test_the_tenants_pages_leave_no_english(db, client_of):
-    site = everything()
-    client = speaking_russian(site, "owner", client_of)
-    found = {name: words for name in pages("portal") if (words := english_on(client, site, name))}
     assert found == {}, found
 
 
