@@ -75,7 +75,7 @@ def _conclude(story: Story, judgement: Judgement, terms: Terms) -> None:
     match judgement.verdict:
         case Verdict.PROVEN | Verdict.OWED | Verdict.OPEN if not unlike:
             note = f" Still open: {judgement.cause}" if judgement.cause else ""
-            text = f"{_are_back(terms)}, and the fabric holds them again.{note}"
+            text = f"{_are_back(terms)} {_HELD}{note}"
             story.advance(State.RESTORED, text, cause=f"{rollout.contrary} {text}", **found)
         case Verdict.CONTRARY:
             _need_person(story, f"{_back(story, terms)} {_still(rollout, judgement)} {_BY_HAND}", **found)
@@ -116,16 +116,17 @@ def _need_person(story: Story, cause: str, **fields: Any) -> None:
 
 
 def _back(story: Story, terms: Terms) -> str:
-    return f"{story.rollout.contrary} {_are_back(terms)}."
+    return f"{story.rollout.contrary} {_are_back(terms)}"
 
 
 def _are_back(terms: Terms) -> str:
     number = terms.parent.number
     if terms.parent.is_adopted:
-        return f"The hand-written file that was adopted as revision {number} is back on every manager host"
-    return f"The files of revision {number} are back on every manager host"
+        return f"The hand-written file that was adopted as revision {number} is back on every manager host."
+    return f"The files of revision {number} are back on every manager host."
 
 
+_HELD: Final = "The fabric holds them again."  # sentences of their own: pages recognise each
 _RELEASE: Final = "Then let go of this rollout with a reason."
 _BY_HAND: Final = (
     "OpenSM does not mend a table that was changed behind its back: take that port's link down and up (or restart its "

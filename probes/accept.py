@@ -102,7 +102,7 @@ def _numbers(result: RunResult, order: Order) -> Numbers:
 def _positive(figures: dict[str, Any], name: str) -> float:
     value = figures[name]
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
-        raise ValueError(f"{name} is {str(value)[:40]!r}")
+        raise ValueError(f"the figure {name} is {str(value)[:40]!r}")
     return float(value)
 
 

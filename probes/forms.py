@@ -1,14 +1,20 @@
 """The settings of a scope as a form; what is allowed is decided by `probes.settings_of_scope`."""
 
+from collections.abc import Callable
 from typing import Any
 
 from django import forms
+from django.utils.functional import lazy
 
+from people.said import said
 from probes.errors import InvalidSettings
 from probes.judgement import Thresholds
 from probes.models import ProbeScope
 from probes.schedule import LoadMode
 from probes.settings_of_scope import MIB, ScopeSettings
+
+# Django writes the choices of a list itself, so they are put into the reader's language when it does.
+_told: Callable[[str], Any] = lazy(lambda words: str(said(words)), str)
 
 
 class SettingsForm(forms.Form):
@@ -23,8 +29,8 @@ class SettingsForm(forms.Form):
     mib_per_run = forms.IntegerField(label="MiB a run", help_text="1024 MiB are 21 ms on a 400 Gb/s line.")
     mode = forms.ChoiceField(
         choices=[
-            (LoadMode.QUIET.value, "quiet: at most two pairs at once"),
-            (LoadMode.LOADED.value, "loaded: as many as may be"),
+            (LoadMode.QUIET.value, _told("quiet: at most two pairs at once")),
+            (LoadMode.LOADED.value, _told("loaded: as many as may be")),
         ],
         label="Load",
     )

@@ -134,7 +134,7 @@ def _cell_of(
     if block.bad:
         classes += " heat-bad"
     of = "of the line" if scale is Scale.LINE else "of the best pair"
-    words = f"{pairs} pairs: worst of {block.tested} tested {percent:.1f} % {of}{age}"
+    words = f"{pairs} pairs: worst of {block.tested} tested: " + f"{percent:.1f} % {of}{age}"
     return Cell(f"heat-{level_of(percent)}{classes}", str(int(percent)), words)
 
 

@@ -98,7 +98,7 @@ def _model_of(name: str) -> tuple[str, int]:
     match = _MODEL.match(name)
     if match is None:
         known = ", ".join(NAMES)
-        raise UnknownProfile(f"“{name[:60]}” is no profile. There are {known} and model:<name>@<tokens>.")
+        raise UnknownProfile(f"“{name[:60]}” is no profile. There are {known} and model:NAME@TOKENS.")
     model, tokens = match["name"], int(match["tokens"])
     if model not in BY_NAME:
         raise UnknownProfile(f"No model “{model}” is known. There are {', '.join(BY_NAME)}.")

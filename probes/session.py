@@ -130,7 +130,7 @@ class Session:
 
     def _open(self) -> None:
         for end, shell in self._shells.items():
-            self._before(f"open {end}")
+            self._before("open " + end)
             try:
                 # The program outlives the controller's own bound by little, should nobody be there to end it.
                 bound = min(600.0, self._deadline_s + _GRACE_S)

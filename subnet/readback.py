@@ -26,6 +26,7 @@ __all__ = [
     "expected",
 ]
 
+_STRANGE = " Stop what uses it; it can still reach that partition."
 _DEFAULT_KEY = int(DEFAULT)
 # OpenSM's answer to a file it dislikes: every port a full member of Default and of nothing else.
 _FALLBACK = {0: entry(DEFAULT, Membership.FULL)}
@@ -245,8 +246,7 @@ class _Comparison:
                 self._report(
                     now,
                     "foreign_key",
-                    f"holds {self._key(now.pkeys[indexes[0]])} at index {indexes[0]}, which it should not. Stop what "
-                    "uses it; it can still reach that partition.",
+                    f"holds {self._key(now.pkeys[indexes[0]])} at index {indexes[0]}, which it should not." + _STRANGE,
                 )
 
     def _indexes(self, was: PortReading | None, now: PortReading, entries: Mapping[int, int]) -> None:

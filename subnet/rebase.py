@@ -62,7 +62,7 @@ def _over_ports(ours: Difference, theirs: Difference, wanted: PartitionTable) ->
     both = tuple(sorted(_touched(ours) & _touched(theirs)))
     if not both:
         return None
-    named = [f"{guid} of {wanted.labels[guid]}" if guid in wanted.labels else str(guid) for guid in both[:_MOST_LISTED]]
+    named = [f"{guid} ({wanted.labels[guid]})" if guid in wanted.labels else str(guid) for guid in both[:_MOST_LISTED]]
     more = f" and {len(both) - _MOST_LISTED} more" if len(both) > _MOST_LISTED else ""
     return Conflict(
         f"By now another revision has changed {'port' if len(both) == 1 else 'ports'} {', '.join(named)}{more}, which "

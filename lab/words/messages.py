@@ -7,6 +7,7 @@ and no program of gettext is needed.
 import ast
 import re
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -68,6 +69,25 @@ SPOKEN: Final = (
     "subnet/qualification.py", "subnet/readback.py",
     "webhooks/delivering.py", "webhooks/following.py", "webhooks/models.py", "webhooks/operations.py",
     "webhooks/views.py",
+    # what the manager hosts, the subnet's files and its ports say
+    "remote/errors.py", "remote/fingerprint.py", "remote/local.py", "remote/manager_host.py", "remote/path_record.py",
+    "remote/posting.py", "remote/probe_host.py", "remote/shell.py", "remote/ssh.py", "remote/syslog.py",
+    "remote/watch_verbs.py", "people/openid.py",
+    "subnet/adoption.py", "subnet/adoption_proof.py", "subnet/errors.py", "subnet/guid.py", "subnet/listing.py",
+    "subnet/listing_readers.py", "subnet/pkey.py", "subnet/rebase.py", "subnet/strict_reader.py", "subnet/table.py",
+    "subnet/witness.py", "subnet/opensm_reading/causes.py", "subnet/opensm_reading/log.py",
+    "subnet/opensm_reading/notes.py", "subnet/opensm_reading/on_fabric.py", "subnet/opensm_reading/parser.py",
+    "subnet/opensm_reading/whole.py",
+    # probes
+    "probes/accept.py", "probes/advice.py", "probes/attempt.py", "probes/attempts.py", "probes/crossing.py",
+    "probes/evidence.py", "probes/forgeable.py", "probes/forms.py", "probes/heat.py", "probes/histogram.py",
+    "probes/isolation.py", "probes/judgement.py", "probes/kv_models.py", "probes/lamps.py", "probes/members.py",
+    "probes/on_host.py", "probes/orders.py", "probes/path_checks.py", "probes/planning.py",
+    "probes/profiles.py", "probes/running.py", "probes/session.py", "probes/settings_of_scope.py",
+    "probes/verdict.py", "probes/windows.py",
+    "probes/operations/hosts.py", "probes/operations/incidents.py", "probes/operations/isolation.py",
+    "probes/operations/now.py", "probes/operations/scopes.py", "probes/templatetags/probes.py",
+    "probes/views/incidents.py", "probes/views/isolation.py", "probes/views/scopes.py", "probes/views/settings.py",
 )  # fmt: skip
 CALLS: Final = {
     "gettext": (None, 0, None), "gettext_lazy": (None, 0, None), "_": (None, 0, None),
@@ -85,8 +105,14 @@ WORDS: Final = (
     "created", "retired", "renamed", "alone", "joining", "leaving", "Provider", "Look", "Adopt", "Place",
     "Nothing.", "witness", "Board", "Rollouts", "Servers", "Managers", "Drift", "Partitions", "Probes",
     "Audit", "People",
+    # probes
+    "before", "after", "succeeded", "sender", "target", "consents", "fabric", "server", "Profiles", "Interval", "Load",
+    "Milliseconds.", "{hours} h",
+    "{minutes} min old", "{hours} h old", "{days} days old", "{percent} % of the line", "{percent} % of the best pair",
+    "worst of {percent} % of the line", "worst of {percent} % of the best pair",
 )  # fmt: skip
 LONGEST_ENDING: Final = 12
+PERCENT: Final = re.compile(r"%(?:\.\d+|0\d+)?[sdrgfx]|\{\}")  # where “%” or “format” put a value
 
 
 class Message(NamedTuple):
@@ -231,7 +257,15 @@ def spoken(source: str) -> Iterator[Message]:
             and id(node) not in passed
             and _is_sentence(node.value.strip())
         ):
-            yield Message(CONTEXT, node.value, None)
+            yield Message(CONTEXT, _of_percents(node.value), None)
+
+
+def _of_percents(text: str) -> str:
+    """A text that `%` or `format` fills, with a name for each value."""
+    if not PERCENT.search(text):
+        return text
+    at = count(1)
+    return PERCENT.sub(lambda _: f"{{value{next(at)}}}", text).replace("%%", "%")
 
 
 def _ending(one: ast.expr) -> list[ast.expr]:

@@ -29,7 +29,8 @@ def settings(request: HttpRequest, public_id: str) -> HttpResponse:
             operations.change_settings(
                 scope=scope, settings=wanted, actor=actor_of(request.user), reason=form.cleaned_data["reason"]
             )
-            messages.success(request, f"The probes of {scope} are {'on' if wanted.is_enabled else 'off'}.")
+            is_on = f"The probes of {scope} are on.", f"The probes of {scope} are off."
+            messages.success(request, is_on[not wanted.is_enabled])
             return redirect("probes:scope", scope.public_id)
     else:
         form = SettingsForm.of(scope)

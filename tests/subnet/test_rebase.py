@@ -63,7 +63,7 @@ def test_ports_that_both_sides_touch_are_named():
     newer, wanted = table(training(1), inference(2, 3)), table(training(1), inference(3), labels={guid(2): "srv-001"})
     found = conflict(newer, wanted)
     assert found.ports == (guid(2),)
-    assert f"port {guid(2)} of srv-001, which this plan changes too" in found.sentence
+    assert f"port {guid(2)} (srv-001), which this plan changes too" in found.sentence
     many = conflict(table(inference(3)), table(training(), inference(1, 2, 3)))
     assert many.ports == (guid(1), guid(2))
 

@@ -72,6 +72,15 @@ def test_sources_are_read_as_the_product_reads_them():
     ]
 
 
+@pytest.mark.parametrize(
+    "source",
+    ['"device %s has %d ports, %.3g %% of them"', '"device {} has {} ports, {} % of them".format(a, b, c)'],
+)
+def test_texts_that_percent_or_format_fill_have_a_name_for_each_value(source):
+    english = "device {value1} has {value2} ports, {value3} % of them"
+    assert list(spoken(f"x = {source}")) == [Message("said", english, None)]
+
+
 ALLOWED = {  # names, units and what is typed to the letter
     "FabricUI", "OpenSM", "P_Key", "P_Keys", "GUID", "GUIDs", "LID", "UTC", "CSV", "JSON", "SM", "HCA", "HCAs",
     "English", "Русский", "KiB", "MiB", "Gb", "µs", "p50", "p99", "TCP", "RDMA", "IPoIB", "SHA-256", "Esc", "Ctrl",
