@@ -36,7 +36,7 @@ def test_a_report_is_read():
         ({"hostname": "localhost"}, "names no server"),
         ({"hostname": "srv 001"}, "names no server"),
         ({"hostname": None}, "names no server"),
-        ({"hostname": "srv\u202e001"}, "names no server"),
+        ({"hostname": "srv\u202e001"}, "“hostname” has a character that cannot be printed"),
         ({"hostname": "\u0455rv-001"}, "names no server"),
         ({"hostname": "../../etc/passwd"}, "names no server"),
         ({"hostname": "=1+1"}, "names no server"),
