@@ -24,20 +24,26 @@ FILTERS: Final = ("actor", "action", "subject", "tenant", "rollout", "request", 
 
 
 @dataclass(frozen=True, slots=True)
-class Filters:
-    """What the address asks for: `texts` as they stand in the form, `asked` for the trail.
+class Typed:
+    """Filters as they stand in the form, by name.
 
     `problems` are sentences about what could not be understood; such a filter is left out.
     """
 
     texts: Mapping[str, str]
-    asked: Asked
     problems: tuple[str, ...]
 
     @property
     def query(self) -> str:
         """The filters as an address has them."""
         return urlencode({name: value for name, value in self.texts.items() if value})
+
+
+@dataclass(frozen=True, slots=True)
+class Filters(Typed):
+    """What the address asks for, and the same for the trail."""
+
+    asked: Asked
 
     @property
     def in_utc(self) -> Mapping[str, str]:
@@ -54,14 +60,7 @@ class Filters:
 def filters(request: HttpRequest) -> Filters:
     """Read the filters from the address. One query when a rollout is asked for."""
     texts = {name: filter_text(request, name) for name in FILTERS}
-    problems = []
-    since, until = moment(texts["since"]), moment(texts["until"], is_end=True)
-    for name, found in (("since", since), ("until", until)):
-        if texts[name] and found is None:
-            problems.append(
-                f"“{texts[name][:40]}” names no moment. Write 2026-12-01 or 2026-12-01T14:30; {zone_meant()} is meant."
-            )
-            texts[name] = ""
+    since, until, problems = moments(texts)
     subjects: tuple[str, ...] = ()
     if texts["rollout"]:
         subjects = rollout_subjects(texts["rollout"])
@@ -77,7 +76,20 @@ def filters(request: HttpRequest) -> Filters:
         until=until,
         text=texts["text"],
     )
-    return Filters(texts, asked, tuple(problems))
+    return Filters(texts, tuple(problems), asked)
+
+
+def moments(texts: dict[str, str]) -> tuple[datetime | None, datetime | None, list[str]]:
+    """What “since” and “until” of `texts` name, and sentences about those that name nothing: they are emptied."""
+    found = {"since": moment(texts["since"]), "until": moment(texts["until"], is_end=True)}
+    problems = []
+    for name, at in found.items():
+        if texts[name] and at is None:
+            problems.append(
+                f"“{texts[name][:40]}” names no moment. Write 2026-12-01 or 2026-12-01T14:30; {zone_meant()} is meant."
+            )
+            texts[name] = ""
+    return found["since"], found["until"], problems
 
 
 def note_read(request: HttpRequest, subject: Subject, what: str, *, rollout_key: str = "") -> None:

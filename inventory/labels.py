@@ -12,13 +12,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from audit.cells import FORMULA
+
 KEY: Final = "hostname"
 LONGEST: Final[Mapping[str, int]] = {"rack": 40, "unit": 20, "serial": 64, "tenant": 40}
 COLUMNS: Final = (KEY, *LONGEST)
 MOST_BYTES: Final = 2_000_000
 MOST_ROWS: Final = 5_000
-# How a cell begins that some spreadsheet calculates; the wide ones are = + - @ to those of East Asia.
-FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 _MOST_ERRORS: Final = 50
 
 

@@ -1,6 +1,5 @@
 """The audit trail: the timeline by the filters in its address, one event, and what is exported of it."""
 
-import csv
 from collections.abc import AsyncIterator, Iterator
 from typing import Final
 
@@ -12,7 +11,7 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_safe
 
-from audit import exporting, review
+from audit import cells, exporting, review
 from audit.models import Event
 from audit.review import Asked
 from console.chain_status import chain_status
@@ -21,7 +20,6 @@ from console.review import Filters, choices, filters, tenants, values, words
 from deploy.models import Rollout
 from people.actor import actor_of
 from people.permissions import reviewer_required
-from probes.views.export import harmless
 
 PRINTED: Final = 2_000  # events on the print view; more belong into a file
 FORMATS: Final = (("jsonl", "JSON lines"), ("csv", "CSV"), ("print", "Print"))
@@ -137,22 +135,16 @@ def _printed(request: HttpRequest, found: Filters, begun: Event) -> HttpResponse
     return render(request, "console/audit_print.html", shown)
 
 
-class _Echo:
-    """A file that gives back what is written to it, so that rows leave as they are made."""
-
-    def write(self, value: str) -> str:
-        return value
-
-
 def _csv(asked: Asked, begun: Event) -> Iterator[str]:
-    """One event a row, oldest first, with its hashes; no cell is a formula to a spreadsheet."""
-    writer = csv.writer(_Echo())
-    yield str(writer.writerow(exporting.COLUMNS))
+    """One event a row, oldest first, with its hashes, a piece of the trail at a time."""
+    yield cells.line(exporting.COLUMNS)
     for piece in review.oldest_first(asked, until_number=begun.number):
-        rows = [{name: event.to_json()[name] for name in exporting.COLUMNS} for event in piece]
-        for row in rows:
-            row |= {name: exporting.told(row[name]) for name in ("before", "after")}
-        yield "".join(str(writer.writerow([harmless(value) for value in row.values()])) for row in rows)
+        yield "".join(cells.line(_cells(event)) for event in piece)
+
+
+def _cells(event: Event) -> Iterator[object]:
+    told = event.to_json()
+    return (exporting.told(told[name]) if name in ("before", "after") else told[name] for name in exporting.COLUMNS)
 
 
 async def _in_threads(pieces: Iterator[str]) -> AsyncIterator[str]:

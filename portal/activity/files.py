@@ -3,8 +3,6 @@
 A file holds what the page says and nothing else: no number of the trail, and no name of the provider's.
 """
 
-import csv
-import io
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -13,6 +11,7 @@ from typing import Any, Final
 
 from django.utils import translation
 
+from audit import cells
 from audit.canonical import utc_text
 from audit.export import record_export
 from people.actor import actor_of
@@ -20,7 +19,6 @@ from portal.activity import found
 from portal.activity.filters import Filters
 from portal.activity.told import Told, told
 from portal.door import Seat
-from probes.views.export import harmless
 
 MOST: Final = 5_000  # lines of one file
 FORMS: Final = {"csv": "text/csv; charset=utf-8", "json": "application/json"}
@@ -42,21 +40,16 @@ def write(*, seat: Seat, filters: Filters, form: str) -> tuple[str, bool]:
     is_cut = len(events) > MOST
     with translation.override("en"):
         lines = told(seat.tenant, events[:MOST], people=people)
-        text = _csv(lines) if form == "csv" else _json(seat, filters, lines, is_cut=is_cut)
+        text = (
+            "".join(cells.lines(COLUMNS, map(_row, lines)))
+            if form == "csv"
+            else _json(seat, filters, lines, is_cut=is_cut)
+        )
     record_export(
         actor=actor_of(seat.person), what=f"the activity of {seat.tenant.name}", form=form, events=len(lines),
         filters=_filters(filters), tenant_key=seat.tenant.public_id,
     )  # fmt: skip
     return text, is_cut
-
-
-def _csv(lines: Iterable[Told]) -> str:
-    """One event a row; no cell is a formula to a spreadsheet."""
-    out = io.StringIO()
-    writer = csv.writer(out)
-    writer.writerow(COLUMNS)
-    writer.writerows([harmless(value) for value in _row(line)] for line in lines)
-    return out.getvalue()
 
 
 def _row(line: Told) -> Sequence[str]:

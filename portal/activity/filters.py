@@ -3,14 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import urlencode
 
 from django.http import HttpRequest
 from django.utils.functional import Promise
 from django.utils.translation import gettext, gettext_lazy
 
 from console.requests import filter_text
-from console.review import moment, zone_meant
+from console.review import Typed, moments
 from portal.activity.found import FABRICUI, PROVIDER, Asked
 from portal.activity.kinds import Kind
 
@@ -29,20 +28,10 @@ WORDS: Final[dict[Kind, Promise]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Filters:
-    """What is asked for: `texts` as they stand in the form, `asked` for the trail.
+class Filters(Typed):
+    """What is asked for, and the same for the trail."""
 
-    `problems` are sentences about what could not be understood; such a filter is left out.
-    """
-
-    texts: Mapping[str, str]
     asked: Asked
-    problems: tuple[str, ...]
-
-    @property
-    def query(self) -> str:
-        """The filters as an address has them."""
-        return urlencode({name: value for name, value in self.texts.items() if value})
 
     @property
     def is_filtered(self) -> bool:
@@ -56,14 +45,7 @@ def filters(request: HttpRequest, *, people: Mapping[str, str]) -> Filters:
     Somebody of another tenant's and nobody at all are answered alike.
     """
     texts = {name: filter_text(request, name) for name in NAMES}
-    problems = []
-    since, until = moment(texts["since"]), moment(texts["until"], is_end=True)
-    for name, found in (("since", since), ("until", until)):
-        if texts[name] and found is None:
-            problems.append(
-                f"“{texts[name][:40]}” names no moment. Write 2026-12-01 or 2026-12-01T14:30; {zone_meant()} is meant."
-            )
-            texts[name] = ""
+    since, until, problems = moments(texts)
     if texts["what"] and texts["what"] not in WORDS:
         problems.append(gettext("Nothing of that kind is told here. Choose one from the list."))
         texts["what"] = ""
@@ -71,4 +53,4 @@ def filters(request: HttpRequest, *, people: Mapping[str, str]) -> Filters:
         problems.append(gettext("Nobody of yours is known by that. Choose somebody from the list."))
         texts["who"] = ""
     what = Kind(texts["what"]) if texts["what"] else None
-    return Filters(texts, Asked(what=what, who=texts["who"], since=since, until=until), tuple(problems))
+    return Filters(texts, tuple(problems), Asked(what=what, who=texts["who"], since=since, until=until))

@@ -1,6 +1,5 @@
 """Runs as CSV or JSON, for people's own tools."""
 
-import csv
 import json
 from collections.abc import Iterator
 from typing import Any, Final
@@ -8,7 +7,7 @@ from typing import Any, Final
 from django.http import Http404, HttpRequest, StreamingHttpResponse
 from django.views.decorators.http import require_safe
 
-from inventory.labels import FORMULA
+from audit import cells
 from people.permissions import reviewer_required
 from probes.models import ProbeRun
 from probes.views.scopes import scope_or_404
@@ -18,13 +17,6 @@ COLUMNS: Final = (
     "public_id", "kind", "profile", "mode", "sender", "target", "rail", "why", "state", "outcome", "finished_at",
     "gbps", "pct_line", "p50_ns", "p99_ns", "samples", "verdict", "link_layer", "is_software", "reason",
 )  # fmt: skip
-
-
-class _Echo:
-    """A file that gives back what is written to it, so that rows leave as they are made."""
-
-    def write(self, value: str) -> str:
-        return value
 
 
 @require_safe
@@ -40,7 +32,7 @@ def export(request: HttpRequest, public_id: str, form: str) -> StreamingHttpResp
         .order_by("-finished_at", "-pk")[:MOST]
     )
     rows = (_row(run) for run in runs.iterator(chunk_size=1000))
-    lines = _csv(rows) if form == "csv" else _json(rows)
+    lines = cells.lines(COLUMNS, (row.values() for row in rows)) if form == "csv" else _json(rows)
     kind = "text/csv; charset=utf-8" if form == "csv" else "application/json"
     answer = StreamingHttpResponse(lines, content_type=kind)
     answer["Content-Disposition"] = f'attachment; filename="probes-{scope.public_id}.{form}"'
@@ -53,23 +45,6 @@ def _row(run: ProbeRun) -> dict[str, Any]:
     finished = run.finished_at.isoformat() if run.finished_at is not None else ""
     named = {"sender": str(run.sender), "target": str(run.target), "finished_at": finished}
     return {name: (values | named)[name] for name in COLUMNS}
-
-
-def harmless(value: object) -> object:
-    """A cell that no spreadsheet takes for a formula (a host's answer may begin with anything); None is empty."""
-    if value is None:
-        return ""
-    if isinstance(value, bool | int | float):
-        return value
-    text = str(value)
-    return f"'{text}" if text.startswith(FORMULA) else text
-
-
-def _csv(rows: Iterator[dict[str, Any]]) -> Iterator[str]:
-    writer = csv.writer(_Echo())
-    yield str(writer.writerow(COLUMNS))
-    for row in rows:
-        yield str(writer.writerow([harmless(value) for value in row.values()]))
 
 
 def _json(rows: Iterator[dict[str, Any]]) -> Iterator[str]:
