@@ -1,17 +1,19 @@
 """Rows that many tests begin with: made once in a while by the product, and copied into the database for the others.
 
 What makes them takes half a second and thousands of tests ask for it. A copy is a minute old at most, because readings
-of the fabric grow stale.
+of the fabric grow stale; by the clock of the wall too, which goes on while a machine is suspended, and which a test
+may have stopped.
 """
 
 import functools
 import pickle
-import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from time import monotonic, time
 from typing import Any
 
 from django.db import connection, transaction
+from django.utils import timezone
 
 LASTS_S = 60
 
@@ -20,9 +22,19 @@ LASTS_S = 60
 class Copy:
     """What was made: the object pickled, and the rows that came into being with it, by table."""
 
-    made_at: float
+    made_at: tuple[float, float]  # seconds, by both clocks
     made: bytes
     rows: dict[str, tuple[list[str], list[tuple[Any, ...]]]]
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether neither clock has gone on for more than a minute since."""
+        return all(0 <= now - then < LASTS_S for now, then in zip(clocks(), self.made_at, strict=True))
+
+
+def clocks() -> tuple[float, float]:
+    """What no test stops: the seconds that this machine has run, and the wall's."""
+    return monotonic(), time()
 
 
 def remembered[Made](make: Callable[[], Made]) -> Callable[[], Made]:
@@ -33,7 +45,9 @@ def remembered[Made](make: Callable[[], Made]) -> Callable[[], Made]:
     def give() -> Made:
         if connection.vendor != "sqlite":
             return make()
-        if copies and time.monotonic() - copies[0].made_at < LASTS_S:
+        if abs(timezone.now().timestamp() - time()) > 1:
+            return make()  # the test has a time of its own
+        if copies and copies[0].is_fresh:
             if not is_empty(copies[0].rows):
                 return make()
             put_back(copies[0])
@@ -43,7 +57,7 @@ def remembered[Made](make: Callable[[], Made]) -> Callable[[], Made]:
         made = make()
         rows = {table: held for table, held in everything().items() if held != before[table]}
         if not any(before[table][1] for table in rows):  # else the test has rows of its own among them
-            copies[:] = [Copy(time.monotonic(), pickle.dumps(made), rows)]
+            copies[:] = [Copy(clocks(), pickle.dumps(made), rows)]
         return made
 
     return give

@@ -24,6 +24,7 @@ from inventory.models import HCA, Port, Server, Subnet
 from live.hints import hints_of, tenant_audience
 from partitions import operations as partitions
 from partitions.models import Membership, Partition, StagedChange
+from people import limits
 from people.models import Tenant, TenantRole, User
 from people.operations import create_token
 from people.public_id import new_public_id
@@ -87,9 +88,11 @@ def _canaries(bert: Tenant, other: User) -> frozenset[str]:
 
 
 @pytest.fixture
-def two(db, client_of) -> Two:
+def two(db, client_of, monkeypatch, settings) -> Two:
     site = everything()
     acme, bert, other = Tenant.objects.get(slug="acme"), Tenant.objects.get(slug="bert"), site.people["other"]
+    monkeypatch.setattr(limits, "REQUESTS_A_MINUTE", 1_000_000)  # a refusal is the same for all, and tells nothing
+    settings.ACCOUNT_RATE_LIMITS = False
     Tenant.objects.update(moves="ALONE")
     server = Server.objects.get(public_id=site.arguments["portal:server"][1])
     theirs = Server.objects.filter(hcas__ports__memberships__partition__tenant=bert).first()
@@ -161,6 +164,7 @@ def _asked(two: Two, name: str, verb: str, arguments: Iterable[object], form: Ma
         else:
             answer = two.client.generic(verb, address) if verb != "POST" else two.client.post(address, form)
     two.client.cookies.pop("messages", None)
+    assert answer.status_code != 429, f"{address} was not answered: the caller asked too often"
     return _plain(answer, [address, *map(str, arguments), *form.values()])
 
 
