@@ -3,6 +3,7 @@
 The form in between carries along all that was posted, so nothing has to be typed twice and nothing is done twice.
 """
 
+import logging
 import time
 from collections.abc import Callable
 from functools import wraps
@@ -17,17 +18,25 @@ from django.http import HttpRequest, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.views.decorators.debug import sensitive_post_parameters
+from redis.exceptions import RedisError
 
 from audit.actions import Action
 from audit.record import record
 from audit.values import Actor
-from people import second_factor
+from people import limits, second_factor
 from people.actor import actor_of, person_subject
 from people.models import User
+from people.paced import COUNTED_AGAIN_S, is_too_often, to_wait
+
+log = logging.getLogger(__name__)
 
 CODE: Final = "fresh_code"
 PASSWORD: Final = "fresh_password"  # noqa: S105  a field's name
 CAME_BY_GET: Final = "fresh_get"
+UNCOUNTED: Final = (
+    "Nothing was checked: how often somebody tries is counted by the broker, and it does not answer. Try again in half "
+    "a minute."
+)
 OURS: Final = {CODE, PASSWORD, CAME_BY_GET, "csrfmiddlewaretoken"}
 
 
@@ -56,9 +65,13 @@ def fresh_login_required[V: Callable[..., Any]](view: V) -> V:
             response = view(request, *args, **kwargs)
             return response
         is_answer = request.method == "POST" and (CODE in request.POST or PASSWORD in request.POST)
-        wrong = _why_wrong(request) if is_answer else ""
+        try:
+            wrong, again_s = _why_wrong(request) if is_answer else ("", 0)
+        except RedisError:
+            log.exception("the cache does not answer; nobody shows who they are")
+            return to_wait(_ask(request, UNCOUNTED), COUNTED_AGAIN_S, status=503)
         if wrong or not is_answer:
-            return _ask(request, wrong)
+            return to_wait(_ask(request, wrong), again_s) if again_s else _ask(request, wrong)
         if CAME_BY_GET in request.POST:
             return HttpResponseRedirect(request.get_full_path())
         response = view(request, *args, **kwargs)
@@ -85,20 +98,25 @@ def _ask(request: HttpRequest, wrong: str) -> HttpResponseBase:
     return response
 
 
-def _why_wrong(request: HttpRequest) -> str:
-    """Check what was answered and remember it for the session when it is right; else say what is wrong."""
+def _why_wrong(request: HttpRequest) -> tuple[str, int]:
+    """Check what was answered and remember it for the session when it is right; else say what is wrong.
+
+    Also in how many seconds to try again; 0 for somebody who may at once.
+    """
     user = request.user
     assert isinstance(user, User)  # noqa: S101  as above
     if not ratelimit.consume(request, action="reauthenticate", user=user):
-        return "Too many attempts. Nothing was checked this time: wait a minute, then try again."
+        wrong = "Too many attempts. Nothing was checked this time: wait a minute, then try again."
+        return wrong, limits.LOGIN_AGAIN_S["person"]
     if second_factor.has_one(user):
         form = ReauthenticateForm(user=user, data={"code": request.POST.get(CODE, "")})
         if not form.is_valid():
-            return " ".join(form.errors.get("code", ["Type the code."]))
+            again_s = limits.LOGIN_AGAIN_S["account"] if is_too_often(form) else 0
+            return " ".join(form.errors.get("code", ["Type the code."])), again_s
         with transaction.atomic():
             form.save()
             _record_shown(user)
-        return ""
+        return "", 0
     if not user.has_usable_password() or not user.check_password(request.POST.get(PASSWORD, "")):
         with transaction.atomic():
             record(
@@ -107,11 +125,11 @@ def _why_wrong(request: HttpRequest) -> str:
                 subject=person_subject(user),
                 reason="asked again for the password",
             )
-        return "This is not your password."
+        return "This is not your password.", 0
     with transaction.atomic():
         record_authentication(request, user, method="password", reauthenticated=True)
         _record_shown(user)
-    return ""
+    return "", 0
 
 
 def _record_shown(user: User) -> None:

@@ -16,6 +16,7 @@ from people import second_factor, sessions
 from people.actor import actor_of
 from people.fresh import fresh_login_required
 from people.models import User
+from people.paced import paced
 from people.permissions import person_required
 
 
@@ -59,9 +60,9 @@ def _own(view: Any) -> Any:
     return never_cache(person_required(fresh_login_required(page)))
 
 
-authenticate = base.authenticate  # the second step of a login, so nobody is signed in yet
+authenticate = paced(base.authenticate)  # the second step of a login, so nobody is signed in yet
 index = require_safe(never_cache(person_required(base.index)))
-activate = _own(_recorded(totp.ActivateTOTPView, _activated))
+activate = _own(paced(_recorded(totp.ActivateTOTPView, _activated)))
 deactivate = _own(_recorded(totp.DeactivateTOTPView, _deactivated))
 view_codes = _own(codes.view_recovery_codes)
 generate_codes = _own(_recorded(codes.GenerateRecoveryCodesView, _generated))

@@ -8,32 +8,28 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from people import limits, openid, operations
+from people import openid, operations
 from people.actor import actor_of
 from people.adapter import refused
 from people.errors import NoSuchTheme
 from people.models import User
+from people.paced import paced
 from people.permissions import person_required, to_login
 
 
+@paced
 def login(request: HttpRequest) -> HttpResponseBase:
-    """Show allauth's login page; too many attempts answer 429 and say when to come again.
+    """Show allauth's login page.
 
-    It is recorded here when the limit per address refuses the request outright, by the adapter after failures.
+    An address that is refused outright for coming too often is recorded here, after failures it is by the adapter.
     """
     response: HttpResponseBase = allauth_views.login(request)
     if response.status_code == 429:
         refused(address=get_adapter().get_client_ip(request), username=request.POST.get("login", ""))
-        response["Retry-After"] = str(limits.LOGIN_AGAIN_S["address"])
-    elif _has_failed_too_often(response):
-        response.status_code = 429
-        response["Retry-After"] = str(limits.LOGIN_AGAIN_S["account"])
     return response
 
 
-def _has_failed_too_often(response: HttpResponseBase) -> bool:
-    form = (getattr(response, "context_data", None) or {}).get("form")
-    return form is not None and form.is_bound and form.has_error("__all__", "too_many_login_attempts")
+password_change = paced(allauth_views.password_change)
 
 
 @require_safe

@@ -114,8 +114,31 @@ def test_it_cannot_be_guessed(signed_in, later):
     for _ in range(10):
         signed_in.post("/roll-out/", {"fresh_password": "no"})
     response = signed_in.post("/roll-out/", {"fresh_password": PASSWORD})
-    assert response.status_code == 422
+    assert (response.status_code, response["Retry-After"]) == (429, "60")
     assert "Too many attempts" in response.content.decode()
+    assert not DONE
+
+
+def test_while_attempts_are_not_counted_nothing_is_checked_and_nothing_is_lost(signed_in, later, settings):
+    later(16)
+    dead = {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": "redis://127.0.0.1:1/0"}
+    settings.CACHES = {"default": dead}
+    response = signed_in.post("/roll-out/", {**WANTED, "fresh_password": PASSWORD})
+    assert (response.status_code, response["Retry-After"]) == (503, "30")
+    page = response.content.decode()
+    assert "counted by the broker" in page
+    assert page.count('name="without"') == 2
+    assert not DONE
+
+
+def test_its_code_cannot_be_guessed(signed_in, olga, later):
+    set_up(olga)
+    later(16)
+    told = [signed_in.post("/roll-out/", {"fresh_code": f"{number:06}"}).status_code for number in range(5)]
+    assert told == [422] * 5
+    response = signed_in.post("/roll-out/", {"fresh_code": code()})
+    assert (response.status_code, response["Retry-After"]) == (429, "300")
+    assert "Too many failed attempts" in response.content.decode()
     assert not DONE
 
 

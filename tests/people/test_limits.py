@@ -16,6 +16,7 @@ from audit.models import Event
 from people import limits
 from tests.api.callers import Caller, is_problem
 from tests.conftest import PASSWORD
+from tests.people.codes import code, set_up
 
 pytestmark = pytest.mark.django_db
 LOGIN, WRONG = "/account/login/", {"login": "olga", "password": "not the password at all"}
@@ -132,6 +133,60 @@ def test_wrong_passwords_from_elsewhere_keep_nobody_from_their_own_desk(olga):
     for _ in range(6):
         last = Client(REMOTE_ADDR=desk).post(LOGIN, WRONG)
     assert last.status_code == 429  # who sits there guesses no more often
+
+
+def test_whoever_tries_passwords_in_an_open_session_is_told_to_wait(olga, client):
+    client.force_login(olga)
+    wrong = {"oldpassword": "not this", "password1": "a-new-and-long-one", "password2": "a-new-and-long-one"}
+    told = [client.post("/account/password/", wrong).status_code for _ in range(5)]
+    assert told == [200] * 5
+    response = client.post("/account/password/", wrong | {"oldpassword": PASSWORD})
+    assert (response.status_code, response["Retry-After"]) == (429, "60")
+    page = response.content.decode()
+    assert "Nothing was done. Wait a minute, then try again." in page
+    assert "your address" not in page  # it is theirs alone
+    olga.refresh_from_db()
+    assert olga.check_password(PASSWORD)
+
+
+@pytest.fixture
+def away(settings):
+    """The cache is a broker that does not answer."""
+
+    def away():
+        dead = {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": "redis://127.0.0.1:1/0"}
+        settings.CACHES = {"default": dead}
+
+    return away
+
+
+@pytest.mark.parametrize("tried", [{"login": "olga", "password": PASSWORD}, WRONG])
+def test_while_attempts_are_not_counted_nobody_is_let_in_and_is_told_why(olga, client, away, tried):
+    away()
+    assert client.get(LOGIN).status_code == 200
+    response = client.post(LOGIN, tried)
+    assert (response.status_code, response["Retry-After"]) == (503, "30")
+    assert "counted by the broker" in response.content.decode()
+    assert "_auth_user_id" not in client.session
+
+
+def test_while_codes_are_not_counted_none_is_taken(olga, client, away):
+    set_up(olga)
+    client.post(LOGIN, {"login": "olga", "password": PASSWORD})
+    away()
+    response = client.post("/account/login/code/", {"code": code()})
+    assert (response.status_code, response["Retry-After"]) == (503, "30")
+    assert "_auth_user_id" not in client.session
+
+
+def test_without_a_cache_no_address_is_known(monkeypatch):
+    def broken(*_, **__):
+        raise ConnectionError("no cache")
+
+    limits.remember_login(username="olga", address="192.0.2.7")
+    assert limits.has_signed_in_from(username="olga", address="192.0.2.7")
+    monkeypatch.setattr("django.core.cache.backends.locmem.LocMemCache.get", broken)
+    assert not limits.has_signed_in_from(username="olga", address="192.0.2.7")
 
 
 @pytest.mark.parametrize(

@@ -137,8 +137,19 @@ def test_codes_cannot_be_guessed(olga, client):
     sign_in(client, olga)
     for number in range(5):
         client.post(CODE, {"code": f"{number:06}"})
-    assert "Too many failed attempts" in client.post(CODE, {"code": code()}).content.decode()
+    response = client.post(CODE, {"code": code()})
+    assert (response.status_code, response["Retry-After"]) == (429, "300")
+    assert "Too many failed attempts" in response.content.decode()
     assert client.get("/people/").status_code == 302
+
+
+def test_the_code_of_a_new_one_cannot_be_tried_on_and_on(olga, client):
+    sign_in(client, olga)
+    for number in range(5):
+        client.post(SET_UP, {"code": f"{number:06}"})
+    response = client.post(SET_UP, {"code": "123456"})
+    assert (response.status_code, response["Retry-After"]) == (429, "300")
+    assert not Authenticator.objects.exists()
 
 
 def test_a_recovery_code_works_once_and_is_told_as_one(olga, client):

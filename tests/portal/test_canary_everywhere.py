@@ -201,16 +201,18 @@ def _apart(one: tuple[object, ...], other: tuple[object, ...]) -> str:
     return " instead of ".join(repr(text[max(0, same - 60) : same + 120]) for text in texts)
 
 
-def leaks(two: Two, only: Collection[str] = ()) -> tuple[list[str], int]:
-    """What tells of Bert, in sentences, and how many addresses could; `only`: the names of the addresses to ask."""
-    found, asked, rows = [], 0, matrix.rows()
+def leaks(two: Two, only: Collection[str] = ()) -> Iterator[list[str]]:
+    """What tells of Bert, in sentences, of each address that could; `only`: the names of the addresses to ask."""
+    rows = matrix.rows()
     for name, verb, arguments, form in _every(two):
         if only and name not in only:
             continue
+        found = []
         if rows[name, verb].answers[OWNER] != "-" if (name, verb) in rows else name.startswith("api:"):
             own = _asked(two, name, verb, arguments, form)
             found += [f"{name} {verb} says {canary}" for canary in two.canaries if canary in f"{own[1]} {own[2]}"]
         if not arguments and not form:
+            yield from filter(None, [found])
             continue
         theirs, nobodys = (
             _asked(
@@ -222,14 +224,13 @@ def leaks(two: Two, only: Collection[str] = ()) -> tuple[list[str], int]:
         found += [f"{name} {verb} says {canary}" for canary in two.canaries if canary in f"{theirs[1]} {theirs[2]}"]
         if theirs != nobodys:
             found.append(f"{name} {verb}: {_apart(theirs, nobodys)}")
-        asked += 1
-    return found, asked
+        yield found
 
 
 def test_no_answer_tells_of_him_and_what_is_his_is_like_what_is_nobodys(two):
-    found, asked = leaks(two)
-    assert found == []
-    assert asked > 100
+    told = list(leaks(two))
+    assert [sentence for found in told for sentence in found] == []
+    assert len(told) > 100
 
 
 def sights() -> dict[str, type]:
@@ -278,12 +279,12 @@ def test_it_is_found_when_one_visible_to_is_removed(two, monkeypatch):
     rows = matrix.rows()
     open_to_her = {name for name, verb in rows if rows[name, verb].answers[OWNER] == "yes"}
     open_to_her.add("webhooks:endpoint")  # of a tenant's own, while the matrix tries the operators'
-    assert leaks(two, open_to_her)[0] == []
+    assert not any(leaks(two, open_to_her))
     for name, kind in sights().items():
         with monkeypatch.context() as patch:
             patch.setattr(kind, "visible_to", lambda self, user: self.all())
             assert _seen(two, name) != before[name], name
-            assert bool(leaks(two, open_to_her)[0]) == (name not in BEHIND_A_ROLE | BEHIND_A_SEAT), name
+            assert any(leaks(two, open_to_her)) == (name not in BEHIND_A_ROLE | BEHIND_A_SEAT), name
 
 
 def test_no_filter_of_the_api_finds_him(two):
