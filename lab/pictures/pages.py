@@ -96,6 +96,7 @@ BUSY: Final = (
     *(Page(f"error-{name}", template=f"{name}.html", status=int(name[:3]))
       for name in ("400", "403", "403_csrf", "429", "500", "503")),
     Page("sso-failed", template="account/sso_failed.html", who=""),
+    Page("uncounted", template="account/uncounted.html", who="", status=503),
     Page("still-you", template="account/fresh.html", who=""),
 )  # fmt: skip
 
