@@ -58,8 +58,8 @@ def _texts(values: Iterable[object]) -> tuple[str, ...]:
 
 def _cost(seconds: dict[str, float], smps: int | None) -> str:
     """“sweep barrier 0.8 s, tables 0.3 s, 1,204 SMPs”."""
-    parts = (("barrier", "sweep barrier"), ("tables", "tables"))
-    told = [f"{words} {seconds[name]:.1f} s" for name, words in parts if name in seconds]
+    told = [f"sweep barrier {seconds['barrier']:.1f} s"] if "barrier" in seconds else []
+    told += [f"tables {seconds['tables']:.1f} s"] if "tables" in seconds else []
     return ", ".join([*told, *([f"{smps:,} SMPs"] if smps else [])])
 
 

@@ -165,10 +165,12 @@ def _settings(found: Any, before: PartitionTable, after: PartitionTable) -> list
             f"Default: keywords {_listed(was.keywords)} with {len(was.members)} exceptions became "
             f"{_listed(now.keywords)} with {len(now.members)}."
         )
-    became = {"created": "gets its first members", "retired": "has no members any more"}
+    became = {
+        "created": "gets its first members", "retired": "has no members any more", "renamed": "has another name",
+        "passed on": "belongs to another tenant",
+    }  # fmt: skip
     told += [
-        f"Partition {one.name_after or one.name_before} ({one.pkey}) {became.get(one.what, f'is {one.what}')}."
-        for one in found.partitions
+        f"Partition {one.name_after or one.name_before} ({one.pkey}) {became[one.what]}." for one in found.partitions
     ]
     told += [f"{one.partition} ({one.pkey}): flag {one.flag} changed." for one in found.flags]
     return told

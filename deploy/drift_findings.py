@@ -129,7 +129,6 @@ def of_sms(
 def _rogue(guid: str, sm: FoundSM | None, known: Mapping[str, Any]) -> Finding:
     leaf = sm.leaf if sm is not None and sm.leaf else known.get("leaf") or ""
     leaf_port = sm.leaf_port if sm is not None and sm.leaf else known.get("leaf_port") or 0
-    at = f" at leaf {leaf} port {leaf_port}" if leaf else ""
     state = "MASTER" if sm is None else sm.state
     if sm is not None and not sm.state:
         doing = "says that it runs a subnet manager, and that does not answer"
@@ -137,7 +136,11 @@ def _rogue(guid: str, sm: FoundSM | None, known: Mapping[str, Any]) -> Finding:
         doing = "is the master that our managers' ports follow"
     else:
         doing = f"runs a subnet manager ({sm.state}, priority {sm.priority})"
-    details = [f"Port {guid}{at} {doing}, and is no registered manager host."]
+    details = [
+        f"Port {guid} at leaf {leaf} port {leaf_port} {doing}, and is no registered manager host."
+        if leaf
+        else f"Port {guid} {doing}, and is no registered manager host."
+    ]
     if state == "MASTER":
         details.append(
             "It is master: it writes every port's P_Key table by its own file, or by none. Restoring our files does "

@@ -246,30 +246,34 @@ def _reuse_hazards(
     if new is None:
         wraps = bool(unplaced) and max(observed, default=0) + len(unplaced) >= capacity
         new = dict.fromkeys(unplaced, frozenset(freed)) if wraps else {}
-    ways: tuple[tuple[HazardKind, Mapping[int, frozenset[int]], str], ...] = (
-        ("freed_index_reused", new, ""),
-        (
-            "freed_index_reused_after_takeover",
-            {number: after_takeover[number] for number in unplaced},
-            "If another subnet manager takes over, or the port leaves the fabric for a moment, before this is done, ",
-        ),
+    ways: tuple[tuple[HazardKind, Mapping[int, frozenset[int]]], ...] = (
+        ("freed_index_reused", new),
+        ("freed_index_reused_after_takeover", {number: after_takeover[number] for number in unplaced}),
     )
     told: set[int] = set()
-    for kind, places, when in ways:
+    for kind, places in ways:
         for number, indexes in sorted(places.items(), key=lambda item: in_memory(item[0])):
             for index in sorted(indexes & freed.keys() - told):
                 if freed[index] & ~FULL_BIT == number & ~FULL_BIT:
                     continue
                 told.add(index)
-                takes = "may take" if kind == "freed_index_reused" or len(indexes) > 1 else "takes"
-                yield Hazard(
-                    kind,
-                    f"{when}{entry_text(number)} {takes} index {index}, which {entry_text(freed[index])} has left or "
-                    "leaves. A connection that survives on that index would be in the new partition. Stop its "
-                    "programs first.",
-                    keys=(freed[index], number),
-                    index=index,
-                )
+                is_sure = kind != "freed_index_reused" and len(indexes) == 1
+                sentence = _reused(kind, entry_text(number), index, entry_text(freed[index]), is_sure=is_sure)
+                yield Hazard(kind, sentence, keys=(freed[index], number), index=index)
+
+
+def _reused(kind: HazardKind, new: str, index: int, old: str, *, is_sure: bool) -> str:
+    takes = "takes" if is_sure else "may take"
+    if kind == "freed_index_reused":
+        return (
+            f"{new} {takes} index {index}, which {old} has left or leaves. A connection that survives on that index "
+            "would be in the new partition. Stop its programs first."
+        )
+    return (
+        "If another subnet manager takes over, or the port leaves the fabric for a moment, before this is done, "
+        f"{new} {takes} index {index}, which {old} has left or leaves. A connection that survives on that index would "
+        "be in the new partition. Stop its programs first."
+    )
 
 
 def _freed(observed: Mapping[int, int], target: Mapping[int, int], history: PortHistory) -> dict[int, int]:

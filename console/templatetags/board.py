@@ -10,6 +10,7 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext
 
 from console.columns import Card, Column
+from console.plans import UNASSIGNED_NAME
 from people.said import said
 
 register = template.Library()
@@ -50,7 +51,7 @@ def _facts(card: Card) -> str:
         note = card.staged
         by = gettext("you") if note.is_mine else escape(note.by)
         arrow = icon("arrow-narrow-right", gettext("to"))
-        told.append(f'<span class="card-way">{_words(note.leaves)}{arrow}{_words(note.joins)}</span>')
+        told.append(f'<span class="card-way">{escape(place(note.leaves))}{arrow}{escape(place(note.joins))}</span>')
         told.append(f'<span class="card-by">{by}</span>')
         if note.waits:
             told.append(f'<span class="card-waits">{icon("hourglass")}{gettext("joins when clean")}</span>')
@@ -63,6 +64,12 @@ def _facts(card: Card) -> str:
     elif card.staged is None:
         told.append(_words(card.facts))
     return " ".join(told)
+
+
+@register.filter
+def place(name: str) -> str:
+    """A partition by its name, whatever that means in a language; where servers in none are, in the reader's."""
+    return gettext("Unassigned") if name == UNASSIGNED_NAME else name
 
 
 def _words(sentence: str) -> str:

@@ -40,17 +40,20 @@ def fill(site: Site) -> Scene:
         port=Port.objects.filter(hca__server=provider.servers[5]).earliest("pk"),
         claimed_by=provider.servers[4],
         claim={"device": "mlx5_0", "state": "ACTIVE"},
-        evidence={"hints": ["Both say that the port's link is up."]},
+        evidence={"hints": ["Both say that the port's link is up. A port is in one machine: one of the two is wrong."]},
     )
     _witnesses(provider)
     operations.stage_default(subnet=provider.subnet, keywords=OPEN, members=(), actor=provider.olga, reason="ticket 9")
     seen = provider.observe()
-    seen.managers[1] |= {"role": "", "error": "Manager host m2: Connection refused. Is sshd running there?"}
+    seen.managers[1] |= {"role": "", "error": drifted.NO_ANSWER}
     seen.save()
     of_state = rollouts.of_each_state(provider)
     facts = {
         "options": {"sm_priority": "5"}, "is_pinned": False, "opensm_version": "3.3.23",
-        "pieces": [["python", True, "/usr/bin/python3 3.11"], ["umad", False, "Load the module: modprobe ib_umad."]],
+        "pieces": [
+            ["python", True, "/usr/bin/python3 3.11"],
+            ["umad", False, "There is no /dev/infiniband/umad*. Load the module: modprobe ib_umad."],
+        ],
     }  # fmt: skip
     HostCheck.objects.create(
         host=ManagerHost.objects.earliest("pk"), requested_by_name="Olga", requested_at=now, finished_at=now,
@@ -107,9 +110,19 @@ def _with_second_factor() -> User:
 def _witnesses(provider: Provider) -> None:
     """Both witnesses on the fifth and the sixth server, in and out of agreement; a stray, a card that was replaced."""
     now = timezone.now()
+    moved = (
+        f"It was confirmed at {LEAF} port 4 and is at {LEAF} port 9 now. Confirm it there if it was re-cabled on "
+        "purpose."
+    )
     points = [
         ["subnet", "0xfe80000000000000", "0xfe80000000000000", "agrees", ""],
-        ["leaf and port", f"{LEAF} port 4", f"{LEAF} port 9", "disagrees", "It was confirmed elsewhere."],
+        [
+            "leaf and port",
+            f"{LEAF} port 4",
+            f"{LEAF} port 9",
+            "disagrees",
+            moved,
+        ],
         ["SM LID", "", "LID 1", "unprovable", "The server knows no subnet manager for the port."],
     ]
     ports = Port.objects.filter(hca__server__in=provider.servers[4:6])
@@ -149,7 +162,10 @@ def _probes(site: Site, scene: Scene) -> None:
         subnet=provider.subnet, plane="CONTROL", cause="SCHEDULE", asked_at=now, state="RUNNING",
         sender=provider.servers[0], target=provider.servers[3], sender_tenant="acme", target_tenant="bert",
     )  # fmt: skip
-    sentence = "The SA refuses a path between the two. This is the SM’s view only."
+    sentence = (
+        "The SA refuses a path between the two, and gave the same asker paths to both before and after. "
+        "This is the SM’s view only."
+    )
     store(check, judged=Judged(Isolation.ISOLATED, False, sentence), evidence={}, now=now)
     assert Incident.objects.exists()  # noqa: S101  two lost runs in a row are one
     one, other = hosts[0].public_id, hosts[1].public_id

@@ -12,6 +12,11 @@ from lab.pictures.settled import Site
 from subnet.posture import ManagerPosture, checks
 
 ROGUE = "0x0002c904000006f1"
+NO_ANSWER = "Manager host m2: No connection to fabricui@m2:22: Connection refused. Is sshd running there?"
+MANAGERS = (
+    ManagerPosture("m1", "3.3.23", {"sm_priority": "5"}, {}, is_stale=False, priority=5),
+    ManagerPosture("m2", "3.3.23", {"sm_priority": "4", "lmc": "1"}, {}, is_stale=False, priority=4),
+)
 
 CAUSE = "Somebody wrote another file there: by hand, by a script, or by configuration management."
 DANGER = "OpenSM reads it at its next heavy sweep, which any cable can cause, as it stands."
@@ -46,15 +51,11 @@ def drifted(site: Site, text: bytes | None = None) -> Drift:
 
 def watch(site: Site) -> Watch:
     """A watch that looked just now, with one option that differs."""
-    managers = (
-        ManagerPosture("m1", "3.3.23", {"sm_priority": "5"}, {}, is_stale=False, priority=5),
-        ManagerPosture("m2", "3.3.23", {"sm_priority": "4", "lmc": "1"}, {}, is_stale=False, priority=4),
-    )
     now = timezone.now()
     row, _ = Watch.objects.update_or_create(
         subnet=site.provider.subnet,
         defaults={"next_at": now, "checked_at": now, "covered_at": now, "ports": 14,
-                  "posture": [asdict(check) for check in checks(managers)]},
+                  "posture": [asdict(check) for check in checks(MANAGERS)]},
     )  # fmt: skip
     return row
 
@@ -63,13 +64,38 @@ def everything(site: Site) -> Drift:
     """Something of every kind, one of them over; returns the row of the file."""
     watch(site)
     at = f"Port {ROGUE} at leaf 0x0002c90300aa0001 port 5 runs a subnet manager (MASTER, priority 15)"
-    told(site, "ROGUE_SM", ROGUE, f"{at}, and is no registered manager host.", "It is master.")
-    told(site, "ISOLATION_LOST", "fabric", "All 14 HCA ports that were read are full members of Default.")
-    told(site, "TABLE", "fabric", "2 ports hold other P_Keys.", *[f"Port {n} holds 0x8abc." for n in range(9)])
-    told(site, "TAKEOVER", "master", "m2 is master now, and m1 was.", "Not proven yet: all tables have to be read.")
-    told(site, "ROLES", "no standby", "No registered subnet manager is standby.")
-    told(site, "HOST", "m2", "Manager host m2: no connection could be made.")
-    told(site, "OPTION", "lmc", "lmc differs: 0 on m1, 1 on m2.")
-    over = told(site, "FILE", "m2", "Manager host m2: its partition file is revision 1; revision 2 is current.")
+    told(
+        site, "ROGUE_SM", ROGUE, f"{at}, and is no registered manager host.",
+        "It is master: it writes every port's P_Key table by its own file, or by none. Restoring our files does not "
+        "help until it is stopped.",
+    )  # fmt: skip
+    told(
+        site, "ISOLATION_LOST", "fabric",
+        "All 14 HCA ports that were read are full members of Default and hold no other key: OpenSM rejects its file or "
+        "finds none, or another subnet manager has taken over, and every port can reach every other. Put the last "
+        "proven file back and reload; if an unregistered manager is master, stop it.",
+    )  # fmt: skip
+    strange = "of srv-001 (LID 7) holds 0x8abc at index 3, which it should not. Stop what uses it; it can still reach "
+    told(
+        site, "TABLE", "fabric", "9 ports hold other P_Keys than the current revision says.",
+        *[f"Port 0x0002c9040000010{n} {strange}that partition." for n in range(9)],
+    )  # fmt: skip
+    told(
+        site, "TAKEOVER", "master",
+        "m2 is master now, and m1 was: it has read its own partition file for the first time.",
+        "Not proven yet: all tables have to be read since.",
+    )  # fmt: skip
+    told(
+        site,
+        "ROLES",
+        "no standby",
+        "No registered subnet manager is standby: when the master stops, nothing takes over.",
+    )
+    told(site, "HOST", "m2", NO_ANSWER)
+    differs = next(check for check in checks(MANAGERS) if check.name == "lmc")
+    told(site, "OPTION", differs.name, differs.sentence)
+    over = told(
+        site, "FILE", "m2", "Manager host m2 (standby): its partition file is revision 1; revision 2 is current."
+    )
     Drift.objects.filter(pk=over.pk).update(closed_at=timezone.now(), closing="It was not there any more.")
     return drifted(site)

@@ -11,6 +11,7 @@ from inventory.models import Server
 from lab.pictures.provider import Provider
 from partitions.models import Partition
 from probes import operations, running
+from probes.advice import advice_for
 from probes.histogram import Histogram
 from probes.models import ProbeHost, ProbeRun, ProbeScope
 from probes.planning import runs_of_pair
@@ -51,7 +52,7 @@ def ok(gbps: float = 390.0, *, ns: int = 21_000, samples: int = 1200, **more: An
 
 def lost(outcome: Outcome = Outcome.PEER_LOST) -> RunResult:
     return RunResult(
-        outcome=outcome, kind=Kind.RDMA, reason="The target's program ended mid-run.", advice="Look at its log.",
+        outcome=outcome, kind=Kind.RDMA, reason="The target's program ended mid-run.", advice=advice_for(outcome),
         at="target",
     )  # fmt: skip
 

@@ -7,26 +7,39 @@ from django.utils import timezone
 
 from deploy.models import HostOutcome, Rollout, RolloutStep
 from inventory.models import ManagerHost, Port
+from lab.pictures.drifted import NO_ANSWER
 from lab.pictures.provider import Provider
 
+# State, host, what is told, and which moment of the hosts it is: of all of them where none is named.
 STEPS: Final = (
-    ("QUEUED", "", "Waiting for the worker."),
-    ("STAGING", "m1", "Staged on m1: 1,204 bytes, digest checked."),
-    ("STAGING", "m2", "Staged on m2: 1,204 bytes, digest checked."),
-    ("PLACING", "m2", "Placed on m2."),
-    ("PLACING", "m1", "Placed on m1."),
-    ("RELOADING", "m1", "The OpenSM of m1 was told to read it."),
-    ("READING_BACK", "m1", "The sweep is over after 1.8 s."),
-    ("PROVEN", "", "Proven: {ports} of {ports} ports hold exactly what they should; 0 absent, 0 unreadable."),
+    ("QUEUED", "", "Queued by Olga.", ""),
+    ("STAGING", "", "A worker has taken up the rollout and looks at the manager hosts.", ""),
+    ("PLACING", "", "Staged {revision} on m1 and m2.", "staged_at"),
+    ("PLACING", "m2", "Placed {revision} on m2.", "placed_at"),
+    ("PLACING", "m1", "Placed {revision} on m1.", "placed_at"),
+    ("RELOADING", "", "Every manager host holds the revision.", ""),
+    ("READING_BACK", "m1", "OpenSM on m1 was told to read it; waiting until its sweep is over.", "reloaded_at"),
+    ("PROVEN", "", "Proven: {ports} of {ports} ports hold exactly what they should; 0 absent, 0 unreadable.", ""),
+)
+NOT_CHECKED: Final = (
+    "Routing, multicast groups and traffic were not checked: only P_Key tables, LIDs, states and the master."
+)
+STRANGE: Final = (
+    "Port 0x0002c90400000101 of srv-001 (LID 7) holds 0xac41 at index 3, which it should not. Stop what uses it; it "
+    "can still reach that partition."
+)
+BY_HAND: Final = (
+    "OpenSM does not mend a table that was changed behind its back: take that port's link down and up (or restart its "
+    "server), take a new look, and see that the port holds what it should. Then let go of this rollout with a reason."
 )
 PROVEN: Final[dict[str, Any]] = {
     "counts": {"ports": 14, "proven": 14, "absent": 0, "unreadable": 0, "discrepancies": 0},
-    "not_checked": ["Links were not probed."], "smps": 58, "seconds": {"barrier": 1.8, "tables": 0.2},
+    "not_checked": [NOT_CHECKED], "smps": 58, "seconds": {"barrier": 1.8, "tables": 0.2},
 }  # fmt: skip
 CONTRARY: Final[dict[str, Any]] = {
     "counts": {"ports": 14, "proven": 13, "absent": 1, "unreadable": 0, "discrepancies": 1},
-    "discrepancies": ["Port 0x0002c90400000101 holds 0xac41."], "owed": ["0x0002c90400000101"],
-    "not_checked": ["Links were not probed."], "log": ["ERR 7E10: line 3"],
+    "discrepancies": [STRANGE], "owed": ["0x0002c90400000101"],
+    "not_checked": [NOT_CHECKED], "log": ["ERR 7E10: line 3"],
 }  # fmt: skip
 
 
@@ -37,11 +50,11 @@ def of_each_state(provider: Provider) -> dict[str, Rollout]:
     fields |= {"started_by_name": "Olga", "started_by_key": "olga", "requested_at": timezone.now()}
     over = {"finished_at": timezone.now() + timedelta(seconds=4)}
     stuck = Rollout.objects.create(
-        **fields, **over, state="STUCK", cause="Log in to m1 and look.", read_back=CONTRARY, reason="ticket 40"
+        **fields, **over, state="STUCK", cause=f"{STRANGE} {BY_HAND}", read_back=CONTRARY, reason="ticket 40"
     )
     refused = Rollout.objects.create(
         **fields, **over, state="REFUSED", reason="ticket 41",
-        cause="Manager host m2: no connection could be made. Nothing was placed anywhere.",
+        cause=NO_ANSWER,
     )  # fmt: skip
     running = Rollout.objects.create(**fields, state="PLACING", reason="ticket 42")
     for rollout, steps in ((stuck, 7), (refused, 2), (running, 4)):
@@ -61,20 +74,20 @@ def tell_proven(rollout: Rollout, *, ports: int = 14) -> Rollout:
 def _told(rollout: Rollout, steps: int, *, ports: int = 14) -> None:
     """The story of a rollout so far, and how far it came on each host."""
     began = rollout.requested_at
-    done = [(state, host) for state, host, _ in STEPS[:steps]]
-    for at, (state, host, text) in enumerate(STEPS[:steps]):
+    for at, (state, host, text, _) in enumerate(STEPS[:steps]):
         RolloutStep.objects.create(
             rollout=rollout,
             at=began + timedelta(seconds=at * 0.4),
             state=state,
             host=host,
-            text=text.format(ports=ports),
+            text=text.format(ports=ports, revision=rollout.revision),
         )
     is_over = steps == len(STEPS)
     for manager, role in zip(ManagerHost.objects.order_by("name"), ("MASTER", "STANDBY"), strict=True):
+        done = [mark for _, host, _, mark in STEPS[:steps] if host in ("", manager.name)]
         moments = {
-            column: began + timedelta(seconds=2) if (state, manager.name) in done else None
-            for column, state in (("staged_at", "STAGING"), ("placed_at", "PLACING"), ("reloaded_at", "RELOADING"))
+            column: began + timedelta(seconds=2) if column in done else None
+            for column in ("staged_at", "placed_at", "reloaded_at")
         }
         said = {"role_at_proof": role, "digest": rollout.revision.digest} if is_over else {}
         HostOutcome.objects.update_or_create(
@@ -85,10 +98,11 @@ def _told(rollout: Rollout, steps: int, *, ports: int = 14) -> None:
 def _by_word(proven: Rollout, fields: dict[str, Any]) -> tuple[Rollout, ...]:
     """Those that go without a standby, with one absent port accepted and others that may be."""
     stands, gone, moved = (str(port.guid) for port in Port.objects.order_by("guid")[:3])
+    cause = f"Port {gone} is not on the fabric, so what it holds is not proven."
     said = {"by": "Olga", "reason": "in the workshop"}
     return tuple(
         Rollout.objects.create(
-            **fields, state=state, cause="Port moved.", after=proven.after,
+            **fields, state=state, cause=cause, after=proven.after,
             read_back=PROVEN | {
                 "counts": PROVEN["counts"] | {"proven": 12, "absent": 2},
                 "moved": {moved: [99, "ACTIVE"]}, "absent": [gone],

@@ -63,7 +63,10 @@ class Cell:
     @property
     def words(self) -> str:
         """“3 isolated, 1 inconclusive”."""
-        return ", ".join(f"{self.counts[one]} {one.lower()}" for one in _WORST_FIRST if self.counts.get(one))
+        leaks, undecided, isolated = (self.counts.get(one, 0) for one in ("LEAK", "INCONCLUSIVE", "ISOLATED"))
+        told = [f"{leaks} {'leak' if leaks == 1 else 'leaks'}"] if leaks else []
+        told += [f"{undecided} inconclusive"] if undecided else []
+        return ", ".join([*told, *([f"{isolated} isolated"] if isolated else [])])
 
 
 @require_safe

@@ -142,7 +142,7 @@ def test_a_cost_is_bytes_over_the_rate_of_its_piece_size(measured, client_of):
 def test_a_failed_run_shows_outcome_advice_and_no_number(measured, client_of):
     page = client_of(measured.provider.olga).get(addresses(measured)["failed run"]).content.decode()
     assert "PEER_LOST at the target: The target&#x27;s program ended mid-run." in page
-    assert "Look at its log." in page
+    assert "Look whether the server was restarted" in page
     assert "% of the negotiated rate" not in page
 
 

@@ -9,6 +9,7 @@ from django.db import IntegrityError, transaction
 from audit.models import Event
 from audit.values import SYSTEM
 from probes import operations, running
+from probes.advice import advice_for
 from probes.models import Incident, ProbeHost, ProbePair, ProbeRun, ProbeScope
 from probes.planning import runs_of_pair, tick
 from probes.schedule import Why
@@ -95,7 +96,7 @@ def test_a_result_that_is_not_whole_is_a_failed_run(site, what):
 def test_every_other_outcome_is_a_failed_run_with_advice(site, outcome):
     run = site.run(replace(lost(outcome), figures={"gbps": 390.0}))
     assert (run.state, run.outcome, run.gbps, run.figures) == ("FAILED", outcome, None, {})
-    assert (run.advice, run.failed_at_end) == ("Look at its log.", "target")
+    assert (run.advice, run.failed_at_end) == (advice_for(outcome), "target")
 
 
 def test_the_table_itself_refuses_a_number_of_a_failed_run(site):
