@@ -25,6 +25,11 @@ def register(name: str, words: str, is_for: Callable[[Any], bool]) -> None:
     _SCOPES[name] = Scope(name, words, is_for)
 
 
+def every() -> list[Scope]:
+    """All scopes, by name."""
+    return [scope for _, scope in sorted(_SCOPES.items())]
+
+
 def scopes_of(user: Any) -> list[Scope]:
     """The scopes that `user` may put into a token, by name."""
-    return [scope for _, scope in sorted(_SCOPES.items()) if scope.is_for(user)]
+    return [scope for scope in every() if scope.is_for(user)]

@@ -154,6 +154,7 @@ def found() -> dict[Message, list[str]]:
     _note(seen, glossary(), ROOT / "docs/glossary.md")
     _note(seen, (Message(CONTEXT, word, None) for word in WORDS), ROOT / "lab/words/messages.py")
     _note(seen, deeds(), ROOT / "audit/actions.py")
+    _note(seen, scopes(), ROOT / "people/scopes.py")
     # gettext has one entry for a singular, with its plural if any use has one
     counted = {(one.context, one.english) for one in seen if one.plural is not None}
     return {
@@ -384,3 +385,12 @@ def deeds() -> Iterator[Message]:
 
     for action in Action:
         yield Message(CONTEXT, action.words, None)
+
+
+def scopes() -> Iterator[Message]:
+    """What API tokens can be for, as the page offers it; the rooms' resources say so in English."""
+    from fabricui import api  # noqa: F401  the scopes come with it
+    from people.scopes import every
+
+    for scope in every():
+        yield Message(CONTEXT, scope.words, None)
