@@ -1,6 +1,7 @@
 """The API's audit trail, for those who review. It stands here because the rooms below it may not know people."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any, Final
 
 import django_filters as filters
@@ -21,6 +22,14 @@ from people.scopes import register
 READ: Final = "audit:read"
 FIRST_YEAR, LAST_YEAR = 1970, 9000  # beyond them there are moments that have no time in UTC
 register(READ, "read the audit trail", may_review)
+
+
+def in_reach(values: Mapping[str, Any], name: str) -> datetime | None:
+    """The moment that a filter of this name asks for. Raises Problem for one that has no time in UTC."""
+    at: datetime | None = values[name]
+    if at is not None and not FIRST_YEAR <= at.year <= LAST_YEAR:
+        raise Problem("invalid", f"{name}: no trail reaches there.", where=name)
+    return at
 
 
 class ActorShown(Part):
@@ -98,8 +107,7 @@ class AuditEvents(Resource):
         filters = self.asked(Event.objects.none())
         values = {name: value for name, value in filters.form.cleaned_data.items() if value}
         for name in {"since", "until"} & values.keys():
-            if not FIRST_YEAR <= values[name].year <= LAST_YEAR:
-                raise Problem("invalid", f"{name}: no trail reaches there.", where=name)
+            in_reach(values, name)
         if "rollout" in values:
             values["subjects"] = rollout_subjects(values["rollout"])
         return review.Asked(**values)

@@ -11,6 +11,7 @@ from partitions.api import Memberships
 from partitions.api_plans import Plans, RolloutsFromPlans
 from people.api.resources import Resource
 from portal.api import Requests, StorageOffers
+from portal.api_activity import Activity
 from portal.api_moves import PartitionsOfAll, StagedChangesOfAll, Turns
 from portal.api_tenants import Tenants
 from probes.api import IsolationChecks, ProbeRuns, ProbeScopes
@@ -37,6 +38,7 @@ RESOURCES: Final[dict[str, type[Resource]]] = {
     "requests": Requests,
     "storage-offers": StorageOffers,
     "tenants": Tenants,
+    "activity": Activity,
     "audit/events": AuditEvents,
 }
 _AT_LIST: Final = {"get": "list", "post": "create"}

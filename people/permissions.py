@@ -51,7 +51,15 @@ def is_somebodys(user: Any) -> bool:
     """Whether `user` has to do with the fabric at all: with a role for the provider or for a tenant."""
     if user is None or not user.is_authenticated or not user.is_active:
         return False
-    return bool(may_review(user) or user.tenant_roles.of_person(user).exists())
+    return bool(may_review(user) or is_a_tenants(user))
+
+
+@predicate  # type: ignore[untyped-decorator]  # rules has no types
+def is_a_tenants(user: Any) -> bool:
+    """Whether `user` has a role for some tenant, be it a viewer's."""
+    if user is None or not user.is_authenticated or not user.is_active:
+        return False
+    return bool(user.tenant_roles.of_person(user).exists())
 
 
 @predicate  # type: ignore[untyped-decorator]  # rules has no types

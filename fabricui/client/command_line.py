@@ -123,6 +123,11 @@ def _parser() -> argparse.ArgumentParser:
     for name in reading.FILTERS:
         of_audit.add_argument(f"--{name}", default="", help=f"filter, as docs/api.md says of “{name}”")
     of_audit.add_argument("--most", type=_positive, default=50, metavar="N", help="at most so many (50)")
+
+    of_activity = verb("activity", reading.activity, "what happened to what is your tenant's, newest first")
+    for name in reading.OF_ACTIVITY:
+        of_activity.add_argument(f"--{name}", default="", help=f"filter, as docs/api.md says of “{name}”")
+    of_activity.add_argument("--most", type=_positive, default=50, metavar="N", help="at most so many (50)")
     return parser
 
 

@@ -1,4 +1,4 @@
-"""`fabricui servers`, `status` and `audit`: what is, what becomes of it, and what happened."""
+"""`fabricui servers`, `status`, `audit` and `activity`: what is, what becomes of it, and what happened."""
 
 import argparse
 from typing import Any, Final
@@ -10,6 +10,7 @@ from fabricui.client.printing import Printer, count, plain, table
 
 NEWEST: Final = 5  # rollouts that `status` shows
 FILTERS: Final = ("action", "actor", "subject", "tenant", "rollout", "request", "since", "until", "text")
+OF_ACTIVITY: Final = ("tenant", "what", "who", "since", "until")
 
 
 def servers(door: Door, arguments: argparse.Namespace, printer: Printer) -> Exit:
@@ -90,6 +91,29 @@ def audit(door: Door, arguments: argparse.Namespace, printer: Printer) -> Exit:
     lines = table(("NUMBER", "AT", "ACTION", "BY", "WHAT", "REASON"), rows)
     printer.show({"events": events}, [*lines, _counted(events, "event")])
     return Exit.DONE
+
+
+def activity(door: Door, arguments: argparse.Namespace, printer: Printer) -> Exit:
+    """The newest lines of a tenant's activity that match. Raises Failure."""
+    asked = {name: value for name in OF_ACTIVITY if (value := getattr(arguments, name))}
+    lines = list(door.items("activity", most=arguments.most, **asked))
+    rows = [
+        (
+            one["at"],
+            one["who"]["name"],
+            f"{one['words']} {one['about']['name']}",
+            "; ".join(one["details"]),
+            one["reason"],
+        )
+        for one in lines
+    ]
+    shown = table(("AT", "BY", "WHAT", "DETAILS", "REASON"), rows)
+    printer.show({"activity": lines}, [*shown, _counted(lines, "line")])
+    return Exit.DONE
+
+
+def _what(line: dict[str, Any]) -> str:
+    return f"{line['words']} {line['about']['name']}"
 
 
 def _rollout(door: Door, key: str) -> dict[str, Any]:

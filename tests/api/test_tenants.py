@@ -133,7 +133,8 @@ def test_the_page_offers_a_tenant_only_what_a_tenant_can_use(tina, site, client_
     from people.scopes import scopes_of
 
     assert [scope.name for scope in scopes_of(tina)] == [
-        "inventory:read", "partitions:read", "partitions:write", "requests:comment", "requests:read", "requests:write",
+        "activity:read", "inventory:read", "partitions:read", "partitions:write", "requests:comment", "requests:read",
+        "requests:write",
     ]  # fmt: skip
     assert scopes_of(User.objects.create(username="nobody")) == []
     page = client_of(tina).get("/account/tokens/").content.decode()

@@ -282,6 +282,17 @@ def test_status_and_audit(olga, site):
     assert "deploy:rollout:proven" in olga("audit", "--action", "deploy:")[1]
 
 
+def test_activity(shell, tenant, operator, site):
+    run = shell.as_(tenant)
+    lines = json.loads(run("activity", "--json", "--what", "rollouts", "--most", "1")[1])["activity"]
+    assert [line["action"] for line in lines] == ["deploy:rollout:proven"]
+    code, out, _ = run("activity", "--who", "fabricui")
+    assert code == 0
+    assert "the rollout of your changes" in out
+    assert run("activity", "--who", "nobody")[0] == 2
+    assert shell.as_(operator)("activity")[0] == 6
+
+
 @pytest.mark.parametrize(
     ("words", "code"),
     [

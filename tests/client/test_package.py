@@ -49,7 +49,7 @@ def test_the_console_script_starts_with_pythons_own_library_alone(installed):
     assert PROJECT["project"]["scripts"] == {"fabricui": "fabricui.client.__main__:run"}
     done = installed("--help")
     assert done.returncode == 0, done.stderr
-    for verb in ("servers", "move", "plan", "rollout", "status", "audit"):
+    for verb in ("servers", "move", "plan", "rollout", "status", "audit", "activity"):
         assert verb in done.stdout
 
 

@@ -262,7 +262,7 @@ SEEN: Final = {
 BEHIND_A_ROLE: Final = {"IsolationCheck", "ProbeHost", "ProbePair", "ProbeRun", "ProbeScope", "User"}
 
 
-# Pages of a tenant ask for them by the tenant as well, because a person may have several.
+# Pages and programs of a tenant ask for them by the tenant as well, because a person may have several.
 BEHIND_A_SEAT: Final = {"SignedEvidence", "TenantEvent"}
 
 
@@ -295,6 +295,7 @@ def test_no_filter_of_the_api_finds_him(two):
         "tenant": (two.bert.public_id, NOBODYS),
         "guid": (two.of_bert[two.site.arguments["api:ports_one"][0]], "0x0002c904ffffffff"),
         "pkey": ("0x3d02", "0x7abc"),
+        "who": (two.other.public_id, NOBODYS),
     }
     tried = 0
     for name, kind in _lists():

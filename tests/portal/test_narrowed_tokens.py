@@ -15,12 +15,12 @@ from people.models import TenantRole, User
 from people.querysets import TenantRoleQuerySet
 from tests.api.callers import EVERYTHING, Caller, is_problem
 from tests.people import matrix
-from tests.portal.test_canary_everywhere import BEHIND_A_ROLE, OWNER, Two, _asked, _every, sights, two
+from tests.portal.test_canary_everywhere import BEHIND_A_ROLE, BEHIND_A_SEAT, OWNER, Two, _asked, _every, sights, two
 
 pytestmark = pytest.mark.django_db
 __all__ = ["two"]  # the fixture
 READING = ("GET",)
-BESIDE_THE_API = {"Endpoint", "SignedEvidence", "TenantEvent", "Token"}  # no address of the API asks for them
+BESIDE_THE_API = {"Endpoint", "SignedEvidence", "Token"}  # no address of the API asks for them
 
 
 def _open(site: Two) -> set[str]:
@@ -83,7 +83,7 @@ def test_a_forgotten_narrowing_is_found(two, monkeypatch):
         patch.setattr(TenantRoleQuerySet, "of_person", lambda self, user: self.in_force().filter(user=user.pk))
         assert _differ(plain, answers(two, only, READING))
     for name, kind in sights().items():
-        if name in BEHIND_A_ROLE | BESIDE_THE_API:
+        if name in BEHIND_A_ROLE | BEHIND_A_SEAT | BESIDE_THE_API:
             continue
         with monkeypatch.context() as patch:
             scoped = kind.visible_to
@@ -105,6 +105,22 @@ def test_it_asks_for_nothing_in_the_name_of_another_tenant(mighty):
     assert refused["detail"] == "tenant: You have no role for a tenant of this id."
     acme = two.site.arguments["portal:servers"][0]
     assert two.program.post("requests", {**asked, "tenant": acme}).status_code == 201
+
+
+def test_it_reads_the_activity_of_its_tenant_without_naming_it(mighty):
+    """By the seat, which stands before `visible_to`: a token of all her tenants has to say which."""
+    two = mighty
+    acme = two.site.arguments["portal:servers"][0]
+    lines = two.program.items("activity")
+    assert lines
+    assert two.program.items(f"activity?tenant={acme}") == lines
+    refused = is_problem(two.program.get(f"activity?tenant={two.bert.public_id}"), 400, "invalid")
+    assert refused["detail"] == "tenant: You have no role for a tenant of this id."
+    wide = Caller(two.site.people["owner"], scopes=EVERYTHING)
+    assert is_problem(wide.get("activity"), 400, "invalid")["detail"] == "tenant: You have several tenants. Name one."
+    assert [line["id"] for line in wide.items(f"activity?tenant={acme}")] == [line["id"] for line in lines]
+    of_bert = {line["id"] for line in wide.items(f"activity?tenant={two.bert.public_id}")}
+    assert of_bert - {line["id"] for line in lines}
 
 
 def test_it_repeats_no_answer_that_another_token_was_given(mighty):
