@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from lab.words.messages import CONTEXT, Message
+from lab.words.messages import Message
+from people.said import CONTEXT
 
 PATHS: Final = (Path("remote/host/fabricui-host"),)
 # "${missing:+These programs are missing:$missing.}" says its text when there is a value.

@@ -47,8 +47,8 @@ def found() -> dict[Message, list[str]]:
         _note(seen, of_template(path), path)
     from lab.words import host_program, scripts
 
-    for name in host_program.PATHS:
-        _note(seen, host_program.of_program((ROOT / name).read_text(encoding="utf-8")), ROOT / name)
+    for program in host_program.PATHS:
+        _note(seen, host_program.of_program((ROOT / program).read_text(encoding="utf-8")), ROOT / program)
     for path in scripts.paths():
         _note(seen, scripts.of_script(path.read_text(encoding="utf-8")), path)
     rooms = (
