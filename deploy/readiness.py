@@ -183,7 +183,9 @@ def no_master(look: Look, *, place: Place = lambda guid: "") -> str:
             f"The SMs of {names} both say they are master. Check the links between them and that both use the same "
             "sm_key; go on once one of them is standby."
         )
-    roles = ", ".join(f"{view.name} is {view.role or 'silent'}" for view in look.views)
+    roles = ", ".join(
+        f"{view.name} says {view.role}" if view.role else f"{view.name} says nothing" for view in look.views
+    )
     failures = "".join(f" {sentence}" for sentence in look.failures)
     return (
         f"No registered SM is master ({roles}). Wait for the takeover, or look at OpenSM on the manager hosts."

@@ -197,7 +197,7 @@ def _refuse_others(tenant: Tenant, staged: list[StagedChange], person: User) -> 
         row = StagedChange.objects.filter(pk__in=others).whole().first()
         if row is not None:
             raise MoveRefused(
-                f"{row.by} has staged {row.port} {refusals.way([row])} at {refusals.moment(row.at)}. Ask {row.by}, or "
-                "discard that change first.",
+                f"{row.by} has staged port {row.port} {refusals.way([row])} at {refusals.moment(row.at)}. Ask "
+                f"{row.by}, or discard that change first.",
                 rule="another_person",
             )

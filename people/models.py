@@ -97,7 +97,7 @@ class TenantRole(models.Model):
         constraints = [models.UniqueConstraint(fields=["user", "tenant"], name="one_role_per_tenant")]
 
     def __str__(self) -> str:
-        return f"{self.user} is {self.get_role_display()} of {self.tenant}"
+        return f"{self.user} has the role {self.get_role_display()} of {self.tenant}"
 
 
 class Token(AbstractAuthToken):  # type: ignore[misc]  # knox has no types
